@@ -1,0 +1,1 @@
+# fucina_add_plugin(): see docs/plugins.md

@@ -1,0 +1,35 @@
+#ifndef FUCINA_CONTRACT_DRAFTER_H_
+#define FUCINA_CONTRACT_DRAFTER_H_
+
+// Proposes tokens that the decoder then verifies in one forward pass. A drafter
+// can only change speed: what is committed is always what the sampler chose.
+// One drafter serves one sequence, one thread at a time.
+
+#include <span>
+
+#include "fucina/contract/decoder.h"
+#include "fucina/export.h"
+
+namespace fucina {
+
+class FUCINA_API Drafter {
+ public:
+  virtual ~Drafter();
+  // Proposes a continuation of `context` (everything committed) into `draft`
+  // and returns how many tokens it wrote, at most draft.size(). Deterministic.
+  virtual int Propose(std::span<const TokenId> context,
+                      std::span<TokenId> draft) = 0;
+  // Tells which tokens were committed since the last call, in order.
+  virtual void Commit(std::span<const TokenId> tokens) = 0;
+  // How many of the best next tokens it wants to hear about; 0 for none.
+  virtual int wants_candidates() const { return 0; }
+  // The best tokens to follow `token`, best first, from a verified row.
+  virtual void OnCandidates(TokenId /*token*/,
+                            std::span<const TokenId> /*candidates*/) {}
+  // For drafters that read hidden states; null otherwise.
+  virtual LayerTap* tap() { return nullptr; }
+};
+
+}  // namespace fucina
+
+#endif  // FUCINA_CONTRACT_DRAFTER_H_
