@@ -1,0 +1,146 @@
+#ifndef FUCINA_PLUGIN_ABI_H_
+#define FUCINA_PLUGIN_ABI_H_
+
+// What must be equal on both sides of the plugin boundary, measured by the
+// compiler on each side: a tag made of predefined macros, and the size and
+// alignment of every type that crosses by value, by reference or by
+// inheritance. Compared when a plugin is loaded; see docs/plugins.md.
+
+#include <cstdint>
+#include <map>
+#include <memory>
+#include <span>
+#include <string>
+#include <variant>
+#include <vector>
+
+#include "absl/base/config.h"
+#include "absl/functional/function_ref.h"
+#include "absl/status/status.h"
+#include "absl/status/statusor.h"
+#include "absl/strings/string_view.h"
+#include "fucina/contract/adapter.h"
+#include "fucina/contract/constraint.h"
+#include "fucina/contract/decoder.h"
+#include "fucina/contract/drafter.h"
+#include "fucina/contract/options.h"
+#include "fucina/gguf/gguf_file.h"
+#include "fucina/parallel/thread_pool.h"
+#include "fucina/plugin/registrar.h"
+#include "fucina/tensor/buffer.h"
+#include "fucina/tensor/dtype.h"
+#include "fucina/tensor/low_rank.h"
+#include "fucina/tensor/tensor.h"
+#include "fucina/version.h"
+
+#define FUCINA_ABI_STRING_INNER_(x) #x
+#define FUCINA_ABI_STRING_(x) FUCINA_ABI_STRING_INNER_(x)
+
+// core: major.minor, the breaking number below 1.0, and the revision of an
+// unreleased build (nothing after the plus sign in a release), so that
+// development snapshots match exactly and only exactly.
+#define FUCINA_ABI_CORE_ FUCINA_VERSION_MAJOR_MINOR "+" FUCINA_REVISION
+
+// stdlib: the debug mode of libstdc++ changes container layouts, the string
+// ABI switch changes std::string.
+#if defined(_LIBCPP_VERSION)
+#define FUCINA_ABI_STDLIB_ "libc++,abi" FUCINA_ABI_STRING_(_LIBCPP_ABI_VERSION)
+#elif defined(_GLIBCXX_DEBUG)
+#define FUCINA_ABI_STDLIB_ \
+  "libstdc++-debug,cxx11abi" FUCINA_ABI_STRING_(_GLIBCXX_USE_CXX11_ABI)
+#else
+#define FUCINA_ABI_STDLIB_ \
+  "libstdc++,cxx11abi" FUCINA_ABI_STRING_(_GLIBCXX_USE_CXX11_ABI)
+#endif
+
+// abseil: release and inline namespace; distributions patch the options that
+// decide what absl::string_view is and mark that in the namespace.
+#ifdef ABSL_LTS_RELEASE_VERSION
+#define FUCINA_ABI_ABSEIL_RELEASE_ FUCINA_ABI_STRING_(ABSL_LTS_RELEASE_VERSION)
+#else
+#define FUCINA_ABI_ABSEIL_RELEASE_ "head"
+#endif
+
+// "key=value;key=value". The compiler is shown elsewhere, not compared: GCC and
+// Clang share the C++ ABI, and what differs in practice is the library.
+#define FUCINA_ABI_TAG                                   \
+  "core=" FUCINA_ABI_CORE_ ";stdlib=" FUCINA_ABI_STDLIB_ \
+  ";cxx=" FUCINA_ABI_STRING_(                            \
+      __cplusplus) ";abseil=" FUCINA_ABI_ABSEIL_RELEASE_ \
+                   "," FUCINA_ABI_STRING_(ABSL_OPTION_INLINE_NAMESPACE_NAME)
+
+namespace fucina {
+
+// Size and alignment of one type as the including file's compiler sees them.
+struct LayoutEntry {
+  const char* type;
+  std::uint32_t size;
+  std::uint32_t alignment;
+};
+
+#define FUCINA_LAYOUT_AS_(name, ...)                       \
+  LayoutEntry {                                            \
+    name, static_cast<std::uint32_t>(sizeof(__VA_ARGS__)), \
+        static_cast<std::uint32_t>(alignof(__VA_ARGS__))   \
+  }
+#define FUCINA_LAYOUT_(type) FUCINA_LAYOUT_AS_(#type, type)
+
+// Every type of the boundary. A test fails when a public header defines a type
+// that is missing here. Internal linkage on purpose: each side measures for
+// itself, and no linker may merge the two.
+constexpr LayoutEntry kLayoutTable[] = {
+    // language libraries
+    FUCINA_LAYOUT_(std::string),
+    FUCINA_LAYOUT_AS_("std::vector", std::vector<int>),
+    FUCINA_LAYOUT_AS_("std::span", std::span<const int>),
+    FUCINA_LAYOUT_AS_("std::map", std::map<std::string, int>),
+    FUCINA_LAYOUT_AS_("std::unique_ptr", std::unique_ptr<int>),
+    FUCINA_LAYOUT_(absl::Status),
+    FUCINA_LAYOUT_(absl::string_view),
+    FUCINA_LAYOUT_AS_("absl::StatusOr", absl::StatusOr<std::string>),
+    FUCINA_LAYOUT_AS_("absl::FunctionRef", absl::FunctionRef<void()>),
+    // tensor
+    FUCINA_LAYOUT_(DType),
+    FUCINA_LAYOUT_(DTypeUse),
+    FUCINA_LAYOUT_(DTypeTraits),
+    FUCINA_LAYOUT_(UnsupportedDType),
+    FUCINA_LAYOUT_(Tensor),
+    FUCINA_LAYOUT_(Buffer),
+    FUCINA_LAYOUT_(LowRank),
+    // parallel
+    FUCINA_LAYOUT_(ThreadPool),
+    // gguf
+    FUCINA_LAYOUT_(GgufType),
+    FUCINA_LAYOUT_(GgufValue),
+    FUCINA_LAYOUT_(GgufTensorInfo),
+    FUCINA_LAYOUT_(GgufFile),
+    // contract
+    FUCINA_LAYOUT_(LinearSite),
+    FUCINA_LAYOUT_(SiteShape),
+    FUCINA_LAYOUT_(AdapterSet),
+    FUCINA_LAYOUT_(DecoderInfo),
+    FUCINA_LAYOUT_(DecodeState),
+    FUCINA_LAYOUT_(LayerTap),
+    FUCINA_LAYOUT_(LogitRows),
+    FUCINA_LAYOUT_(SequenceStep),
+    FUCINA_LAYOUT_(Decoder),
+    FUCINA_LAYOUT_(Drafter),
+    FUCINA_LAYOUT_(Constraint),
+    FUCINA_LAYOUT_(OptionType),
+    FUCINA_LAYOUT_(OptionSpec),
+    FUCINA_LAYOUT_(OptionValue),
+    FUCINA_LAYOUT_(Options),
+    // plugin
+    FUCINA_LAYOUT_(SamplingDefaults),
+    FUCINA_LAYOUT_(ToolCallFormat),
+    FUCINA_LAYOUT_(ChatTraits),
+    FUCINA_LAYOUT_(Family),
+    FUCINA_LAYOUT_(AdapterSource),
+    FUCINA_LAYOUT_(DrafterKind),
+    FUCINA_LAYOUT_(ConstraintKind),
+    FUCINA_LAYOUT_(Registrar),
+};
+
+}  // namespace fucina
+
+#endif  // FUCINA_PLUGIN_ABI_H_
