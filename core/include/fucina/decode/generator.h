@@ -1,0 +1,145 @@
+#ifndef FUCINA_DECODE_GENERATOR_H_
+#define FUCINA_DECODE_GENERATOR_H_
+
+// The loop that turns a decoder into a stream of tokens. One body serves plain
+// and speculative decoding, with and without a constraint: plain decoding is
+// speculation with an empty draft.
+//
+// Invariants: one random draw per committed token (none when greedy); history
+// holds only committed tokens; the tokens are those of the same sequence run
+// alone, without a drafter; a constraint sees each committed token once; after
+// an error the state holds only committed tokens.
+
+#include <atomic>
+#include <cstdint>
+#include <functional>
+#include <span>
+#include <vector>
+
+#include "absl/functional/function_ref.h"
+#include "absl/status/status.h"
+#include "absl/status/statusor.h"
+#include "absl/strings/string_view.h"
+#include "fucina/contract/constraint.h"
+#include "fucina/contract/decoder.h"
+#include "fucina/contract/drafter.h"
+#include "fucina/decode/sampler.h"
+#include "fucina/export.h"
+
+namespace fucina {
+
+enum class FinishReason {
+  kStopToken,    // a stop token was committed
+  kLength,       // max_tokens committed
+  kContextFull,  // the state has no room for the next token
+  kSink,         // the sink asked to stop
+  kCancelled,    // the cancel flag was raised
+};
+
+// "stop", "length", "context", "sink", "cancelled".
+FUCINA_API absl::string_view Name(FinishReason reason);
+
+struct GenerationStats {
+  int prompt_tokens = 0;  // of the whole prompt
+  int reused_tokens = 0;  // of them already in the state
+  int new_tokens = 0;     // committed
+  int forwards = 0;       // decode forwards, prefill excluded
+  int drafted = 0;        // draft tokens verified
+  int accepted = 0;       // of them committed
+  double prefill_ms = 0;  // the prompt's forwards only
+  double decode_ms = 0;   // first draw to last draw, sampling included
+};
+
+// What one sequence needs besides the decoder. Borrowed; outlives the sequence.
+struct SequenceParts {
+  DecodeState* state = nullptr;      // never null
+  Sampler* sampler = nullptr;        // never null
+  Drafter* drafter = nullptr;        // null: no drafting
+  Constraint* constraint = nullptr;  // null: every token allowed
+  const AdapterSet* adapter = nullptr;
+  // Tokens that are never sampled, such as the padding rows of a vocabulary.
+  std::span<const TokenId> never_sampled = {};
+};
+
+struct GenerationLimits {
+  int max_tokens = 0;                         // >= 1
+  std::span<const TokenId> stop_tokens = {};  // each ends the reply, committed
+  int max_draft = 8;                          // draft tokens per forward
+  // Prompt tokens per forward: bounds the time until a cancel is seen.
+  int prefill_chunk = 512;
+  const std::atomic<bool>* cancel = nullptr;  // null: cannot be cancelled
+  // Sees the raw logits of the prompt's last token, before masks and penalties
+  // change them, outside the timed spans. Null: nobody looks.
+  const std::function<void(std::span<const float>)>* on_prompt_logits = nullptr;
+};
+
+// Hears every committed token in order; false stops after that token.
+using TokenSink = absl::FunctionRef<bool(TokenId)>;
+
+// One sequence: its history and where its state stands in it.
+class FUCINA_API Sequence {
+ public:
+  // REQUIRES: parts.state and parts.sampler are set; the state is empty.
+  Sequence(const Decoder& decoder, const SequenceParts& parts);
+
+  // Everything committed: prompt and generated tokens.
+  std::span<const TokenId> history() const { return history_; }
+  const GenerationStats& stats() const { return stats_; }
+  FinishReason finish_reason() const { return finish_reason_; }
+
+ private:
+  friend class Generator;
+
+  absl::Status Begin(std::span<const TokenId> prompt,
+                     const GenerationLimits& limits);
+  // Writes carry and draft into step_tokens_.
+  void Propose();
+  absl::Status Commit(const Tensor& logits, TokenSink sink);
+  absl::StatusOr<TokenId> Choose(std::span<float> logits);
+  void Finish(FinishReason reason);
+  bool cancelled() const;
+
+  const Decoder& decoder_;
+  SequenceParts parts_;
+  GenerationLimits limits_;
+  std::vector<TokenId> history_;
+  std::vector<TokenId> step_tokens_;  // carry and draft of one forward
+  GenerationStats stats_;
+  FinishReason finish_reason_ = FinishReason::kLength;
+  bool finished_ = true;
+};
+
+class FUCINA_API Generator {
+ public:
+  explicit Generator(const Decoder& decoder) : decoder_(decoder) {}
+
+  // Called between prefill chunks with tokens done and tokens in all.
+  using Progress = absl::FunctionRef<void(int done, int total)>;
+
+  // Continues one sequence so that its history becomes `prompt` followed by the
+  // reply. What the state already holds of the prompt is kept (at least the
+  // last prompt token is computed again, for its logits), the rest is
+  // forgotten.
+  //
+  // InvalidArgument for an empty prompt, max_tokens < 1 or a token outside the
+  // vocabulary; OutOfRange with both counts when the prompt does not fit;
+  // errors of the decoder, sampler and constraint as they are. On error the
+  // state and the history hold the same committed tokens, and the sequence is
+  // usable.
+  absl::Status Generate(Sequence& sequence, std::span<const TokenId> prompt,
+                        const GenerationLimits& limits, TokenSink sink,
+                        Progress progress) const;
+  absl::Status Generate(Sequence& sequence, std::span<const TokenId> prompt,
+                        const GenerationLimits& limits, TokenSink sink) const;
+
+ private:
+  absl::Status Prefill(Sequence& sequence, std::span<const TokenId> prompt,
+                       TokenSink sink, Progress progress) const;
+  absl::Status Step(Sequence& sequence, TokenSink sink) const;
+
+  const Decoder& decoder_;
+};
+
+}  // namespace fucina
+
+#endif  // FUCINA_DECODE_GENERATOR_H_

@@ -1,0 +1,470 @@
+#include "fucina/decode/generator.h"
+
+#include <algorithm>
+#include <atomic>
+#include <functional>
+#include <limits>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "absl/strings/str_cat.h"
+#include "gmock/gmock.h"
+#include "gtest/gtest.h"
+
+namespace fucina {
+namespace {
+
+using ::testing::ElementsAre;
+using ::testing::HasSubstr;
+
+constexpr int kVocab = 23;
+
+std::uint64_t Mix(std::uint64_t h) {
+  h = (h ^ (h >> 30)) * 0xBF58476D1CE4E5B9U;
+  h = (h ^ (h >> 27)) * 0x94D049BB133111EBU;
+  return h ^ (h >> 31);
+}
+
+// The logits of a prefix are a hash of all its tokens: any stale or missing row
+// in a state shows at once.
+std::vector<float> LogitsAfter(std::span<const TokenId> tokens) {
+  std::uint64_t hash = 17;
+  for (const TokenId token : tokens) hash = Mix(hash * 31 + token + 1);
+  std::vector<float> logits(kVocab);
+  for (int i = 0; i < kVocab; ++i) {
+    logits[i] = static_cast<float>(Mix(hash + i) % 1000) / 200.0F;
+  }
+  return logits;
+}
+
+class TableState : public DecodeState {
+ public:
+  explicit TableState(int capacity) : capacity_(capacity) {}
+  int length() const override { return static_cast<int>(tokens.size()); }
+  int capacity() const override { return capacity_; }
+  absl::Status Truncate(int length) override {
+    if (length < this->length()) tokens.resize(length);
+    return absl::OkStatus();
+  }
+  std::vector<TokenId> tokens;
+  std::vector<float> logits;
+
+ private:
+  int capacity_;
+};
+
+class TableDecoder : public Decoder {
+ public:
+  TableDecoder() {
+    info_.architecture = "table";
+    info_.vocab_size = kVocab;
+    info_.context_length = 1000;
+  }
+  const DecoderInfo& info() const override { return info_; }
+  absl::StatusOr<std::unique_ptr<DecodeState>> NewState(
+      int capacity) const override {
+    return std::make_unique<TableState>(capacity);
+  }
+  absl::Status Forward(std::span<SequenceStep> batch) const override {
+    ++forwards;
+    for (SequenceStep& step : batch) {
+      auto& state = static_cast<TableState&>(*step.state);
+      if (state.length() + static_cast<int>(step.tokens.size()) >
+          state.capacity()) {
+        return absl::OutOfRangeError("state full");
+      }
+      if (fail_at >= 0 && state.length() >= fail_at) {
+        return absl::InternalError("injected");
+      }
+      state.logits.clear();
+      const std::size_t first =
+          step.rows == LogitRows::kAll ? 0 : step.tokens.size() - 1;
+      for (std::size_t i = 0; i < step.tokens.size(); ++i) {
+        state.tokens.push_back(step.tokens[i]);
+        if (step.rows == LogitRows::kNone || i < first) continue;
+        std::vector<float> row = LogitsAfter(state.tokens);
+        if (nan_at >= 0 && state.length() > nan_at) {
+          row[3] = std::numeric_limits<float>::quiet_NaN();
+        }
+        state.logits.insert(state.logits.end(), row.begin(), row.end());
+      }
+      const auto rows = static_cast<std::int64_t>(state.logits.size()) / kVocab;
+      if (rows > 0) {
+        step.logits = Tensor(DType::kF32, {rows, kVocab}, state.logits.data());
+      }
+    }
+    return absl::OkStatus();
+  }
+  mutable int forwards = 0;
+  int fail_at = -1;
+  int nan_at = -1;
+
+ private:
+  DecoderInfo info_;
+};
+
+// Proposes what `oracle` says the sequence will be; `mistake_every` n > 0 puts
+// a wrong token in every n-th place, 1 makes every draft garbage.
+class ScriptDrafter : public Drafter {
+ public:
+  ScriptDrafter(std::vector<TokenId> oracle, int mistake_every)
+      : oracle_(std::move(oracle)), mistake_every_(mistake_every) {}
+  int Propose(std::span<const TokenId> context,
+              std::span<TokenId> draft) override {
+    int count = 0;
+    for (std::size_t i = context.size();
+         i < oracle_.size() && count < static_cast<int>(draft.size()); ++i) {
+      TokenId token = oracle_[i];
+      if (mistake_every_ > 0 && i % mistake_every_ == 0) {
+        token = (token + 1) % kVocab;
+      }
+      draft[count++] = token;
+    }
+    return count;
+  }
+  void Commit(std::span<const TokenId> tokens) override {
+    committed.insert(committed.end(), tokens.begin(), tokens.end());
+  }
+  std::vector<TokenId> committed;
+
+ private:
+  std::vector<TokenId> oracle_;
+  int mistake_every_;
+};
+
+// Allows only ids of the wanted parity and counts its calls.
+class ParityConstraint : public Constraint {
+ public:
+  absl::Status Mask(std::span<float> logits) override {
+    for (std::size_t i = 0; i < logits.size(); ++i) {
+      if (i % 2 != accepted.size() % 2) {
+        logits[i] = -std::numeric_limits<float>::infinity();
+      }
+    }
+    return absl::OkStatus();
+  }
+  absl::Status Accept(TokenId token) override {
+    if (static_cast<int>(accepted.size()) == fail_after) {
+      return absl::InternalError("constraint broke");
+    }
+    accepted.push_back(token);
+    return absl::OkStatus();
+  }
+  absl::Status Reset() override {
+    accepted.clear();
+    return absl::OkStatus();
+  }
+  absl::StatusOr<std::unique_ptr<Constraint>> Clone() const override {
+    return std::make_unique<ParityConstraint>();
+  }
+  int ValidPrefix(std::span<const TokenId> tokens) override {
+    int count = 0;
+    for (const TokenId token : tokens) {
+      if (token % 2 != static_cast<int>((accepted.size() + count) % 2)) break;
+      ++count;
+    }
+    return count;
+  }
+  std::vector<TokenId> accepted;
+  int fail_after = -1;
+};
+
+struct Outcome {
+  absl::Status status;
+  std::vector<TokenId> history;
+  std::vector<TokenId> emitted;
+  std::vector<TokenId> state_tokens;
+  GenerationStats stats;
+  FinishReason reason;
+};
+
+struct Scenario {
+  std::vector<TokenId> prompt = {1, 2, 3};
+  int capacity = 200;
+  SamplerConfig sampling = {};
+  GenerationLimits limits = {.max_tokens = 40};
+  Drafter* drafter = nullptr;
+  Constraint* constraint = nullptr;
+  std::vector<TokenId> never = {};
+  std::function<bool(TokenId)> sink = [](TokenId) { return true; };
+};
+
+Outcome Generate(const TableDecoder& decoder, const Scenario& options) {
+  auto state = decoder.NewState(options.capacity).value();
+  Sampler sampler(options.sampling, kVocab);
+  Sequence sequence(decoder, {.state = state.get(),
+                              .sampler = &sampler,
+                              .drafter = options.drafter,
+                              .constraint = options.constraint,
+                              .never_sampled = options.never});
+  Outcome run;
+  run.status = Generator(decoder).Generate(sequence, options.prompt,
+                                           options.limits, [&](TokenId token) {
+                                             run.emitted.push_back(token);
+                                             return options.sink(token);
+                                           });
+  run.history.assign(sequence.history().begin(), sequence.history().end());
+  run.state_tokens = static_cast<TableState&>(*state).tokens;
+  run.stats = sequence.stats();
+  run.reason = sequence.finish_reason();
+  return run;
+}
+
+// The plainest loop that can be written, as the reference.
+std::vector<TokenId> ReferenceGreedy(std::vector<TokenId> tokens, int count) {
+  for (int i = 0; i < count; ++i) {
+    const std::vector<float> logits = LogitsAfter(tokens);
+    tokens.push_back(static_cast<TokenId>(
+        std::max_element(logits.begin(), logits.end()) - logits.begin()));
+  }
+  return tokens;
+}
+
+TEST(Generator, GreedyEqualsTheReferenceLoop) {
+  const TableDecoder decoder;
+  const Outcome run = Generate(decoder, {});
+  ASSERT_TRUE(run.status.ok()) << run.status;
+  EXPECT_EQ(run.history, ReferenceGreedy({1, 2, 3}, 40));
+  EXPECT_EQ(run.reason, FinishReason::kLength);
+  EXPECT_EQ(run.stats.new_tokens, 40);
+  EXPECT_EQ(run.stats.forwards, 39);
+  EXPECT_EQ(run.stats.prompt_tokens, 3);
+  EXPECT_EQ(run.state_tokens.size(), 42U);
+}
+
+TEST(Generator, PrefillChunksDoNotMatter) {
+  const TableDecoder decoder;
+  Scenario options;
+  for (int i = 0; i < 100; ++i) options.prompt.push_back(i * 7 % kVocab);
+  const Outcome whole = Generate(decoder, options);
+  for (const int chunk : {1, 7, 64, 512}) {
+    options.limits.prefill_chunk = chunk;
+    EXPECT_EQ(Generate(decoder, options).history, whole.history) << chunk;
+  }
+}
+
+TEST(Generator, DraftingNeverChangesTheTokens) {
+  const TableDecoder decoder;
+  for (const double temperature : {0.0, 0.8}) {
+    for (const bool constrained : {false, true}) {
+      for (std::uint64_t seed = 0; seed < 25; ++seed) {
+        Scenario options;
+        options.prompt = {static_cast<TokenId>(seed % kVocab), 5};
+        options.sampling = {
+            .temperature = temperature, .repeat_penalty = 1.3, .seed = seed};
+        ParityConstraint constraint;
+        if (constrained) options.constraint = &constraint;
+        const Outcome plain = Generate(decoder, options);
+        ASSERT_TRUE(plain.status.ok()) << plain.status;
+        for (const int mistake_every : {0, 1, 2, 3, 7}) {
+          ScriptDrafter drafter(plain.history, mistake_every);
+          options.drafter = &drafter;
+          const Outcome drafted = Generate(decoder, options);
+          ASSERT_TRUE(drafted.status.ok()) << drafted.status;
+          EXPECT_EQ(drafted.history, plain.history);
+          EXPECT_EQ(drafted.emitted, plain.emitted);
+          EXPECT_EQ(drafted.state_tokens, plain.state_tokens);
+          EXPECT_EQ(drafter.committed, plain.history);
+          if (constrained) {
+            EXPECT_EQ(constraint.accepted, plain.emitted);
+          }
+          if (mistake_every == 0) {
+            EXPECT_LT(drafted.stats.forwards, plain.stats.forwards / 4);
+          }
+          options.drafter = nullptr;
+        }
+      }
+    }
+  }
+}
+
+TEST(Generator, StopTokenEndsTheReplyAlsoInsideADraft) {
+  const TableDecoder decoder;
+  const std::vector<TokenId> all = ReferenceGreedy({1, 2, 3}, 40);
+  const std::vector<TokenId> stops = {all[12]};
+  const auto end = std::find(all.begin() + 3, all.end(), all[12]);
+  Scenario options;
+  options.limits.stop_tokens = stops;
+  for (const bool draft : {false, true}) {
+    ScriptDrafter drafter(all, 0);
+    if (draft) options.drafter = &drafter;
+    const Outcome run = Generate(decoder, options);
+    EXPECT_EQ(run.reason, FinishReason::kStopToken);
+    EXPECT_EQ(run.history, std::vector<TokenId>(all.begin(), end + 1));
+    EXPECT_EQ(run.state_tokens.size(), run.history.size() - 1);
+  }
+}
+
+TEST(Generator, SinkAndCancelStopBetweenTokens) {
+  const TableDecoder decoder;
+  Scenario options;
+  int count = 0;
+  options.sink = [&](TokenId) { return ++count < 5; };
+  Outcome run = Generate(decoder, options);
+  EXPECT_EQ(run.reason, FinishReason::kSink);
+  EXPECT_EQ(run.emitted.size(), 5U);
+
+  std::atomic<bool> cancel = false;
+  options.limits.cancel = &cancel;
+  options.sink = [&](TokenId) {
+    cancel = true;
+    return true;
+  };
+  run = Generate(decoder, options);
+  EXPECT_EQ(run.reason, FinishReason::kCancelled);
+  EXPECT_EQ(run.emitted.size(), 1U);
+
+  run = Generate(decoder, options);  // raised before the prefill
+  EXPECT_EQ(run.reason, FinishReason::kCancelled);
+  EXPECT_TRUE(run.history.empty());
+  EXPECT_TRUE(run.status.ok());
+}
+
+TEST(Generator, ContextEndsTheReply) {
+  const TableDecoder decoder;
+  Scenario options;
+  options.capacity = 10;
+  ScriptDrafter drafter(ReferenceGreedy({1, 2, 3}, 40), 0);
+  for (Drafter* const used :
+       {static_cast<Drafter*>(nullptr), static_cast<Drafter*>(&drafter)}) {
+    options.drafter = used;
+    const Outcome run = Generate(decoder, options);
+    EXPECT_TRUE(run.status.ok()) << run.status;
+    EXPECT_EQ(run.reason, FinishReason::kContextFull);
+    EXPECT_EQ(run.history, ReferenceGreedy({1, 2, 3}, 8));
+  }
+}
+
+TEST(Generator, NeverSampledTokensDoNotAppear) {
+  const TableDecoder decoder;
+  Scenario options;
+  const std::vector<TokenId> plain = ReferenceGreedy({1, 2, 3}, 40);
+  options.never = {plain[3], plain[4]};
+  const Outcome run = Generate(decoder, options);
+  for (const TokenId token : run.emitted) {
+    EXPECT_NE(token, plain[3]);
+    EXPECT_NE(token, plain[4]);
+  }
+}
+
+TEST(Generator, PromptLogitsAreSeenRaw) {
+  const TableDecoder decoder;
+  std::vector<float> seen;
+  const std::function<void(std::span<const float>)> look =
+      [&](std::span<const float> logits) {
+        seen.assign(logits.begin(), logits.end());
+      };
+  Scenario options;
+  options.never = {0, 1, 2};
+  options.limits.on_prompt_logits = &look;
+  Generate(decoder, options);
+  EXPECT_EQ(seen, LogitsAfter(std::vector<TokenId>{1, 2, 3}));
+}
+
+TEST(Generator, SecondPromptReusesTheCommonPrefix) {
+  const TableDecoder decoder;
+  auto state = decoder.NewState(100).value();
+  Sampler sampler({}, kVocab);
+  Sequence sequence(decoder, {.state = state.get(), .sampler = &sampler});
+  const Generator generator(decoder);
+  const auto ignore = [](TokenId) { return true; };
+  std::vector<TokenId> prompt = {4, 5, 6, 7};
+  ASSERT_TRUE(
+      generator.Generate(sequence, prompt, {.max_tokens = 6}, ignore).ok());
+  // The next turn keeps four prompt tokens and three of the reply, then
+  // differs.
+  prompt.assign(sequence.history().begin(), sequence.history().begin() + 7);
+  prompt.push_back((sequence.history()[7] + 1) % kVocab);
+  prompt.push_back(2);
+  ASSERT_TRUE(
+      generator.Generate(sequence, prompt, {.max_tokens = 6}, ignore).ok());
+  EXPECT_EQ(sequence.stats().reused_tokens, 7);
+  const std::vector<TokenId> history(sequence.history().begin(),
+                                     sequence.history().end());
+  EXPECT_EQ(history, ReferenceGreedy(prompt, 6));
+  // The same prompt again computes its last token only.
+  ASSERT_TRUE(
+      generator.Generate(sequence, prompt, {.max_tokens = 1}, ignore).ok());
+  EXPECT_EQ(sequence.stats().reused_tokens, 8);
+}
+
+TEST(Generator, ErrorsNameTheCauseAndLeaveTheSequenceUsable) {
+  TableDecoder decoder;
+  auto state = decoder.NewState(20).value();
+  Sampler sampler({}, kVocab);
+  ParityConstraint constraint;
+  Sequence sequence(decoder, {.state = state.get(), .sampler = &sampler});
+  const Generator generator(decoder);
+  const auto ignore = [](TokenId) { return true; };
+  const auto message = [&](std::vector<TokenId> prompt, int max_tokens) {
+    return std::string(
+        generator.Generate(sequence, prompt, {.max_tokens = max_tokens}, ignore)
+            .message());
+  };
+  EXPECT_EQ(message({}, 5), "empty prompt");
+  EXPECT_EQ(message({1}, 0), "max_tokens: expected at least 1, found 0");
+  EXPECT_EQ(message({1, 23}, 5),
+            "token id 23 out of range: the model has ids 0 to 22");
+  EXPECT_EQ(message({-1}, 5),
+            "token id -1 out of range: the model has ids 0 to 22");
+  EXPECT_EQ(message(std::vector<TokenId>(21, 1), 5),
+            "the prompt has 21 tokens and the context holds 20; shorten the "
+            "prompt or ask for a larger context");
+  EXPECT_EQ(state->length(), 0);
+
+  decoder.nan_at = 5;
+  EXPECT_THAT(message({1, 2, 3}, 10), HasSubstr("numeric error at position 6"));
+  decoder.nan_at = -1;
+  EXPECT_EQ(static_cast<TableState&>(*state).tokens.size() + 1,
+            sequence.history().size());
+
+  decoder.fail_at = 6;
+  EXPECT_EQ(message({1, 2, 3}, 10), "injected");
+  decoder.fail_at = -1;
+  EXPECT_EQ(message({1, 2, 3}, 10), "");
+  const std::vector<TokenId> history(sequence.history().begin(),
+                                     sequence.history().end());
+  EXPECT_EQ(history, ReferenceGreedy({1, 2, 3}, 10));
+}
+
+TEST(Generator, ConstraintFailureEndsTheReplyWithItsError) {
+  const TableDecoder decoder;
+  ParityConstraint constraint;
+  constraint.fail_after = 4;
+  Scenario options;
+  options.constraint = &constraint;
+  const Outcome run = Generate(decoder, options);
+  EXPECT_EQ(run.status.message(), "constraint broke");
+  EXPECT_EQ(run.emitted.size(), 4U);
+}
+
+TEST(Generator, AllMaskedIsAnError) {
+  const TableDecoder decoder;
+  Scenario options;
+  for (TokenId id = 0; id < kVocab; ++id) options.never.push_back(id);
+  const Outcome run = Generate(decoder, options);
+  EXPECT_EQ(run.status.message(), "all tokens masked");
+  EXPECT_THAT(run.history, ElementsAre(1, 2, 3));
+}
+
+TEST(Generator, ProgressCountsPromptTokens) {
+  const TableDecoder decoder;
+  auto state = decoder.NewState(50).value();
+  Sampler sampler({}, kVocab);
+  Sequence sequence(decoder, {.state = state.get(), .sampler = &sampler});
+  std::vector<std::string> seen;
+  ASSERT_TRUE(Generator(decoder)
+                  .Generate(
+                      sequence, std::vector<TokenId>(10, 1),
+                      {.max_tokens = 1, .prefill_chunk = 4},
+                      [](TokenId) { return true; },
+                      [&](int done, int total) {
+                        seen.push_back(absl::StrCat(done, "/", total));
+                      })
+                  .ok());
+  EXPECT_THAT(seen, ElementsAre("4/10", "8/10", "10/10"));
+}
+
+}  // namespace
+}  // namespace fucina
