@@ -132,7 +132,6 @@ constexpr LayoutEntry kLayoutTable[] = {
     FUCINA_LAYOUT_(Options),
     // plugin
     FUCINA_LAYOUT_(SamplingDefaults),
-    FUCINA_LAYOUT_(ToolCallFormat),
     FUCINA_LAYOUT_(ChatTraits),
     FUCINA_LAYOUT_(Family),
     FUCINA_LAYOUT_(AdapterSource),

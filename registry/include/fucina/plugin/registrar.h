@@ -44,13 +44,6 @@ struct SamplingDefaults {
   float min_p = 0.0F;
 };
 
-// How a model of the family writes a tool call inside its reply.
-enum class ToolCallFormat {
-  kNone,    // the family has no convention
-  kHermes,  // <tool_call>{"name": …, "arguments": {…}}</tool_call>
-  kGlm,     // <tool_call>name, then <arg_key>/<arg_value> pairs, </tool_call>
-};
-
 // What a conversation must know about a family and no GGUF file says reliably.
 // Plain data with static storage; tokens are given by their spelling because
 // ids differ between files.
@@ -65,8 +58,6 @@ struct ChatTraits {
   // Marks around reasoning; both empty for a family that does not think.
   absl::string_view think_open = {};
   absl::string_view think_close = {};
-
-  ToolCallFormat tool_calls = ToolCallFormat::kNone;
 
   // Input of a plain forward pass when the user gives none; empty means that
   // a prompt must be given.
