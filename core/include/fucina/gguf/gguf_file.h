@@ -17,6 +17,7 @@
 #include <string>
 #include <vector>
 
+#include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "absl/strings/string_view.h"
 #include "fucina/export.h"
@@ -69,13 +70,15 @@ struct GgufTensorInfo {
 class FUCINA_API GgufFile {
  public:
   // Maps and validates `path`: a file, any part of a split model, or a folder
-  // that holds the parts of exactly one. InvalidArgument for content that
-  // breaks the format (the message begins with the path and names key, tensor,
-  // value found and expected), NotFound for a missing file or part,
-  // PermissionDenied where the system says so. Nothing is loaded half.
+  // that holds exactly one model. InvalidArgument for content that breaks the
+  // format (the message begins with the path and names key, tensor, value found
+  // and expected; see gguf_error.h), NotFound for a missing file or part,
+  // PermissionDenied where the system says so. Nothing is loaded half, and no
+  // weight is read.
   static absl::StatusOr<std::unique_ptr<GgufFile>> Open(absl::string_view path);
   // The same for one file's bytes in memory; used by tests and the fuzzer.
-  // `bytes` must outlive the result.
+  // `bytes` must outlive the result, and must be aligned to 32 bytes if tensors
+  // are to be viewed. A part of a split model is refused.
   static absl::StatusOr<std::unique_ptr<GgufFile>> Parse(
       absl::string_view name, std::span<const std::byte> bytes);
 
@@ -88,6 +91,8 @@ class FUCINA_API GgufFile {
   int version() const;
   int num_parts() const;
   std::uint64_t file_bytes() const;  // all parts
+  // The path of one part, safe to print. REQUIRES: 0 <= part < num_parts().
+  const std::string& part_name(int part) const;
   // Facts worth knowing that are no errors: gaps, order, trailing bytes.
   std::span<const std::string> notes() const;
 
@@ -99,7 +104,9 @@ class FUCINA_API GgufFile {
   // Typed access. nullopt when the key is absent; InvalidArgument naming the
   // key when it has another class or does not fit. Integers accept every
   // integer type whose value fits, floats accept f32, f64 and integers, bools
-  // accept bool and the integers 0 and 1.
+  // accept bool and the integers 0 and 1. Of a split model only the first part
+  // has metadata. The lists take arrays only, of at most 2^24 elements; strings
+  // are views into the mapping.
   absl::StatusOr<std::optional<std::int64_t>> GetInt(absl::string_view key,
                                                      std::int64_t min,
                                                      std::int64_t max) const;
@@ -122,11 +129,19 @@ class FUCINA_API GgufFile {
   // Tells the system that the bytes of a tensor were copied and need not stay
   // in memory. Reading them again is correct, only slow.
   void Release(const GgufTensorInfo& info) const;
+  // Copies bytes [offset, offset + out.size()) of a tensor by positioned reads,
+  // past the mapping: what streams from disk uses this, since a file cut or a
+  // disk failing meanwhile is then an error and not a signal. Thread-safe.
+  // REQUIRES: the range lies inside the tensor.
+  absl::Status ReadAt(const GgufTensorInfo& info, std::uint64_t offset,
+                      std::span<std::byte> out) const;
+  // DataLoss, naming the part, when a file got shorter since Open. Touching the
+  // mapping would then end the process; loaders ask before they start.
+  absl::Status CheckUnchanged() const;
 
  private:
-  friend class GgufReader;
-  GgufFile();
   struct Impl;
+  explicit GgufFile(std::unique_ptr<Impl> impl);
   std::unique_ptr<Impl> impl_;
 };
 
