@@ -25,11 +25,11 @@ FUCINA_API absl::string_view Name(OptionType type);
 
 // Static storage in the plugin: names and texts are views.
 struct OptionSpec {
-  absl::string_view name;  // [a-z][a-z0-9_]*
+  absl::string_view name = {};  // [a-z][a-z0-9_]*
   OptionType type = OptionType::kString;
-  absl::string_view
-      default_value;      // spelled as in YAML; "" for an empty string
-  absl::string_view doc;  // one line: meaning, unit, range
+  // Spelled as in YAML; empty for an empty text.
+  absl::string_view default_value = {};
+  absl::string_view doc = {};  // one line: meaning, unit, range
 };
 
 using OptionValue = std::variant<bool, std::int64_t, double, std::string,

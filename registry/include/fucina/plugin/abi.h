@@ -36,11 +36,6 @@
 #define FUCINA_ABI_STRING_INNER_(x) #x
 #define FUCINA_ABI_STRING_(x) FUCINA_ABI_STRING_INNER_(x)
 
-// core: major.minor, the breaking number below 1.0, and the revision of an
-// unreleased build (nothing after the plus sign in a release), so that
-// development snapshots match exactly and only exactly.
-#define FUCINA_ABI_CORE_ FUCINA_VERSION_MAJOR_MINOR "+" FUCINA_REVISION
-
 // stdlib: the debug mode of libstdc++ changes container layouts, the string
 // ABI switch changes std::string.
 #if defined(_LIBCPP_VERSION)
@@ -61,12 +56,14 @@
 #define FUCINA_ABI_ABSEIL_RELEASE_ "head"
 #endif
 
-// "key=value;key=value". The compiler is shown elsewhere, not compared: GCC and
-// Clang share the C++ ABI, and what differs in practice is the library.
-#define FUCINA_ABI_TAG                                   \
-  "core=" FUCINA_ABI_CORE_ ";stdlib=" FUCINA_ABI_STDLIB_ \
-  ";cxx=" FUCINA_ABI_STRING_(                            \
-      __cplusplus) ";abseil=" FUCINA_ABI_ABSEIL_RELEASE_ \
+// "key=value;key=value". core is major.minor, the breaking number below 1.0;
+// revision, empty in a release, makes development snapshots match exactly and
+// only exactly. The compiler is shown elsewhere, not compared: GCC and Clang
+// share the C++ ABI, and what differs in practice is the library.
+#define FUCINA_ABI_TAG                                            \
+  "core=" FUCINA_VERSION_MAJOR_MINOR ";revision=" FUCINA_REVISION \
+  ";stdlib=" FUCINA_ABI_STDLIB_ ";cxx=" FUCINA_ABI_STRING_(       \
+      __cplusplus) ";abseil=" FUCINA_ABI_ABSEIL_RELEASE_          \
                    "," FUCINA_ABI_STRING_(ABSL_OPTION_INLINE_NAMESPACE_NAME)
 
 namespace fucina {
