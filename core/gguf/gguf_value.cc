@@ -51,7 +51,6 @@ namespace {
 // hostile file can make a caller allocate without ever touching a real one.
 constexpr std::uint64_t kMaxCopiedElements = std::uint64_t{1} << 24;
 
-constexpr std::int64_t kInt64Min = std::numeric_limits<std::int64_t>::min();
 constexpr std::int64_t kInt64Max = std::numeric_limits<std::int64_t>::max();
 
 template <typename T>
@@ -73,6 +72,7 @@ struct Integer {
 
 // REQUIRES: IsInteger(type).
 Integer LoadInteger(GgufType type, const char* bytes) {
+  FUCINA_CHECK(IsInteger(type)) << std::string(Name(type));
   switch (type) {
     case GgufType::kU8:
       return {Load<std::uint8_t>(bytes)};
@@ -94,7 +94,6 @@ Integer LoadInteger(GgufType type, const char* bytes) {
       return {static_cast<std::int64_t>(value)};
     }
     default:
-      FUCINA_CHECK(false) << "no integer type";
       return {};
   }
 }
