@@ -14,6 +14,7 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_split.h"
 #include "fucina/diag/log.h"
+#include "fucina/diag/printable.h"
 #include "fucina/diag/status_macros.h"
 #include "registry/plugin_path.h"
 

@@ -12,10 +12,10 @@
 #include <fstream>
 #include <system_error>
 
-#include "absl/strings/escaping.h"
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_split.h"
+#include "fucina/diag/printable.h"
 #include "fucina/diag/status_macros.h"
 #include "registry/plugin_loader.h"  // CoreLibraryPath
 
@@ -56,10 +56,6 @@ constexpr std::uint16_t kMachine = EM_AARCH64;
 #endif
 
 }  // namespace
-
-std::string Printable(absl::string_view text) {
-  return absl::Utf8SafeCHexEscape(text);
-}
 
 absl::StatusOr<std::vector<std::string>> SplitPluginPath(
     absl::string_view value) {

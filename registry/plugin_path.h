@@ -56,9 +56,6 @@ struct PluginScan {
 };
 PluginScan ScanPluginDirectory(const std::string& directory);
 
-// `text` fit for a message: control bytes and broken UTF-8 escaped.
-std::string Printable(absl::string_view text);
-
 }  // namespace fucina
 
 #endif  // FUCINA_REGISTRY_PLUGIN_PATH_H_

@@ -9,6 +9,7 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
 #include "fucina/diag/log.h"
+#include "fucina/diag/printable.h"
 #include "fucina/diag/status_macros.h"
 
 namespace fucina {
