@@ -1,0 +1,117 @@
+// Which levels this machine supports, decided once.
+#include "core/kernels/tables.h"
+#include "fucina/kernels/kernels.h"
+
+namespace fucina {
+namespace {
+
+// libgcc's and compiler-rt's processor test also asks the operating system
+// whether it saves the wide registers.
+bool Supported(KernelLevel level) {
+#if defined(__x86_64__)
+  __builtin_cpu_init();
+  const bool avx2 = __builtin_cpu_supports("avx2") &&
+                    __builtin_cpu_supports("fma") &&
+                    __builtin_cpu_supports("f16c");
+  switch (level) {
+    case KernelLevel::kScalar:
+      return true;
+    case KernelLevel::kAvx2:
+      return avx2;
+    case KernelLevel::kAvxVnni:
+      return avx2 && SupportsAvxVnni();
+    case KernelLevel::kAvx512Vnni:
+      return avx2 && __builtin_cpu_supports("avx512f") &&
+             __builtin_cpu_supports("avx512bw") &&
+             __builtin_cpu_supports("avx512dq") &&
+             __builtin_cpu_supports("avx512vl") &&
+             __builtin_cpu_supports("avx512vnni");
+  }
+  return false;
+#else
+  return level == KernelLevel::kScalar;
+#endif
+}
+
+Kernels Make(KernelLevel level) {
+  Kernels kernels;
+  kernels.level = level;
+  switch (level) {
+    case KernelLevel::kScalar:
+      kernels.linear = ScalarLinearKernels();
+      break;
+#if defined(__x86_64__)
+    case KernelLevel::kAvx2:
+      kernels.linear = Avx2LinearKernels();
+      break;
+    case KernelLevel::kAvxVnni:
+      kernels.linear = AvxVnniLinearKernels();
+      break;
+    case KernelLevel::kAvx512Vnni:
+      kernels.linear = Avx512LinearKernels();
+      break;
+#else
+    default:
+      break;
+#endif
+  }
+  return kernels;
+}
+
+}  // namespace
+
+const Kernels* KernelsFor(KernelLevel level) {
+  switch (level) {
+    case KernelLevel::kScalar: {
+      static const Kernels kernels = Make(KernelLevel::kScalar);
+      return &kernels;
+    }
+    case KernelLevel::kAvx2: {
+      static const bool supported = Supported(KernelLevel::kAvx2);
+      static const Kernels kernels = Make(KernelLevel::kAvx2);
+      return supported ? &kernels : nullptr;
+    }
+    case KernelLevel::kAvxVnni: {
+      static const bool supported = Supported(KernelLevel::kAvxVnni);
+      static const Kernels kernels = Make(KernelLevel::kAvxVnni);
+      return supported ? &kernels : nullptr;
+    }
+    case KernelLevel::kAvx512Vnni: {
+      static const bool supported = Supported(KernelLevel::kAvx512Vnni);
+      static const Kernels kernels = Make(KernelLevel::kAvx512Vnni);
+      return supported ? &kernels : nullptr;
+    }
+  }
+  return nullptr;
+}
+
+KernelLevel BestKernelLevel() {
+  KernelLevel best = KernelLevel::kScalar;
+  for (KernelLevel level : kAllKernelLevels) {
+    if (KernelsFor(level) != nullptr) best = level;
+  }
+  return best;
+}
+
+absl::string_view Name(KernelLevel level) {
+  switch (level) {
+    case KernelLevel::kScalar:
+      return "scalar";
+    case KernelLevel::kAvx2:
+      return "avx2";
+    case KernelLevel::kAvxVnni:
+      return "avx-vnni";
+    case KernelLevel::kAvx512Vnni:
+      return "avx512-vnni";
+  }
+  return "unknown";
+}
+
+std::optional<KernelLevel> ParseKernelLevel(absl::string_view name) {
+  for (KernelLevel level : kAllKernelLevels) {
+    if (Name(level) == name) return level;
+  }
+  return std::nullopt;
+}
+
+}  // namespace fucina
