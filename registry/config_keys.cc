@@ -29,7 +29,8 @@ using Field =
     std::variant<std::string& (*)(C&), int& (*)(C&), double& (*)(C&),
                  std::uint64_t& (*)(C&), std::optional<int>& (*)(C&),
                  std::optional<double>& (*)(C&), std::optional<bool>& (*)(C&),
-                 std::vector<std::string>& (*)(C&), std::vector<int>& (*)(C&),
+                 bool& (*)(C&), std::vector<std::string>& (*)(C&),
+                 std::vector<int>& (*)(C&),
                  std::optional<std::vector<PluginRequest>>& (*)(C&)>;
 
 // How a text is understood beyond its type.
@@ -106,6 +107,10 @@ const Row kRows[] = {
      0,
      false,
      Meaning::kWord},
+
+    {{"memory_check", "", "BOOL", "true or false", "true",
+      "refuse what will not fit into memory before loading it"},
+     +[](C& c) -> bool& { return c.memory_check; }},
 
     {{"sampling.temperature", "--temp", "F", "a number, 0 or more",
       "the family's", "0 always takes the most likely token"},
@@ -381,6 +386,9 @@ struct Load {
   Texts operator()(double& (*field)(C&)) const { return {Text(field(config))}; }
   Texts operator()(std::uint64_t& (*field)(C&)) const {
     return {absl::StrCat(field(config))};
+  }
+  Texts operator()(bool& (*field)(C&)) const {
+    return {field(config) ? "true" : "false"};
   }
   Texts operator()(std::optional<int>& (*field)(C&)) const {
     is_set = field(config).has_value();

@@ -370,9 +370,9 @@ bool PipelineConfig::operator==(const PipelineConfig& other) const {
          prefill_chunk == other.prefill_chunk &&
          cache_type == other.cache_type && kernel_level == other.kernel_level &&
          pre_tokenizer == other.pre_tokenizer && log_level == other.log_level &&
-         sampling == other.sampling && chat == other.chat &&
-         adapter == other.adapter && drafter == other.drafter &&
-         constraint == other.constraint;
+         memory_check == other.memory_check && sampling == other.sampling &&
+         chat == other.chat && adapter == other.adapter &&
+         drafter == other.drafter && constraint == other.constraint;
 }
 
 std::string PipelineConfig::Blame(absl::string_view key) const {

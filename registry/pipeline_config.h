@@ -86,6 +86,7 @@ struct PipelineConfig {
   std::string kernel_level = "auto";
   std::string pre_tokenizer;  // empty: as the model file says
   std::string log_level = "warning";
+  bool memory_check = true;
   SamplingConfig sampling;
   ChatConfig chat;
   PluginSection adapter;

@@ -31,6 +31,8 @@ struct DecoderInfo {
   std::array<SiteShape, kNumLinearSites> sites = {};  // by LinearSite
   std::int64_t weight_bytes = 0;                      // resident for weights
   std::int64_t state_bytes_per_token = 0;             // of one state
+  // Instruction-set level in use, for the report; empty when it has no choice.
+  std::string kernel_level = {};
 };
 
 // What one sequence remembers between calls. One thread at a time.
