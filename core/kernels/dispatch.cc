@@ -1,4 +1,5 @@
 // Which levels this machine supports, decided once.
+#include "core/kernels/row_tables.h"
 #include "core/kernels/tables.h"
 #include "fucina/kernels/kernels.h"
 
@@ -39,16 +40,20 @@ Kernels Make(KernelLevel level) {
   switch (level) {
     case KernelLevel::kScalar:
       kernels.linear = ScalarLinearKernels();
+      kernels.rows = ScalarRowKernels();
       break;
 #if defined(__x86_64__)
     case KernelLevel::kAvx2:
       kernels.linear = Avx2LinearKernels();
+      kernels.rows = Avx2RowKernels();
       break;
     case KernelLevel::kAvxVnni:
       kernels.linear = AvxVnniLinearKernels();
+      kernels.rows = Avx2RowKernels();
       break;
     case KernelLevel::kAvx512Vnni:
       kernels.linear = Avx512LinearKernels();
+      kernels.rows = Avx512RowKernels();
       break;
 #else
     default:
