@@ -42,7 +42,7 @@ struct FUCINA_API KvShape {
   // block when that is less.
   int run_positions() const;
   int num_runs() const;
-  int value_stride() const { return (head_dim + 15) / 16 * 16; }
+  int value_stride() const { return head_dim + (16 - head_dim % 16) % 16; }
   std::size_t element_bytes() const { return dtype == DType::kF32 ? 4 : 2; }
   // Keys, respectively keys and values, of one head in one run.
   std::size_t key_bytes() const;

@@ -60,7 +60,7 @@ class FUCINA_API RopeTable {
   // Positions of one run: what Prepare computes at least.
   static constexpr int kRunPositions = 512;
   // Positions a table can hold.
-  static constexpr int kMaxPositions = 1 << 24;
+  static constexpr int kMaxPositions = 1 << 22;
 
   // REQUIRES: rotary_dim even and positive, theta > 0, factor > 0, factors
   // empty or rotary_dim / 2 positive numbers.
