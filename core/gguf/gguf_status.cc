@@ -89,6 +89,7 @@ absl::Status SystemError(int error_number, absl::string_view what) {
     case ENOMEM:
     case ENOSPC:
     case EDQUOT:
+    case EFBIG:
     case EMFILE:
     case ENFILE:
       code = absl::StatusCode::kResourceExhausted;

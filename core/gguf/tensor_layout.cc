@@ -13,6 +13,8 @@
 namespace fucina::gguf {
 namespace {
 
+// No model file is larger; a tensor that claims to end later lies.
+constexpr std::uint64_t kPlausibleBytes = std::uint64_t{1} << 44;
 constexpr std::uint64_t kMaxSize = std::numeric_limits<std::int64_t>::max();
 
 std::string Dims(const std::uint64_t* ne, int rank) {
@@ -109,17 +111,22 @@ absl::Status CheckLayout(std::span<const Placement> placements,
                  placement.size_bytes > data_bytes - placement.offset;
         });
     // Only a regular layout makes the missing bytes a fact and not a guess.
-    return BadFile(
-        GgufError::kOffsetOutOfRange, "tensor '", Printable(past_end->name),
-        "': offset ", past_end->offset, " plus size ", past_end->size_bytes,
-        " is past the ", data_bytes, " bytes of the data section; ",
-        canonical
-            ? absl::StrCat(end - data_bytes,
-                           " bytes are missing at the end of the file; the "
-                           "download is probably incomplete")
-            : absl::StrCat("the file is damaged, or ", end - data_bytes,
-                           " bytes are missing at its end because the "
-                           "download is incomplete"));
+    std::string reason = "the file is damaged";
+    if (end <= kPlausibleBytes) {
+      const std::uint64_t missing = end - data_bytes;
+      reason = canonical
+                   ? absl::StrCat(missing,
+                                  " bytes are missing at the end of the file; "
+                                  "the download is probably incomplete")
+                   : absl::StrCat(
+                         reason, ", or ", missing,
+                         " bytes are missing at its end because the download "
+                         "is incomplete");
+    }
+    return BadFile(GgufError::kOffsetOutOfRange, "tensor '",
+                   Printable(past_end->name), "': offset ", past_end->offset,
+                   " plus size ", past_end->size_bytes, " is past the ",
+                   data_bytes, " bytes of the data section; ", reason);
   }
 
   std::vector<std::size_t> order(placements.size());
