@@ -17,7 +17,8 @@
 
 namespace fucina::ops_testing {
 
-// A level and a team. The first is scalar on one thread: the oracle.
+// A level and a team. The first is scalar on one thread: the oracle. The last
+// is the best level on the largest team.
 struct Rig {
   std::string name;
   ops::Context context;
@@ -26,15 +27,17 @@ struct Rig {
 inline const std::vector<Rig>& Rigs() {
   static auto* const rigs = [] {
     auto* result = new std::vector<Rig>;
-    for (const int threads : {1, 3}) {
-      auto* pool = new ThreadPool(threads);
-      for (const KernelLevel level : kAllKernelLevels) {
-        const Kernels* kernels = KernelsFor(level);
-        if (kernels == nullptr) continue;
-        result->push_back({std::string(Name(level)) + "/" +
-                               std::to_string(threads) + " threads",
-                           {*pool, *kernels}});
-      }
+    const auto add = [result](KernelLevel level, ThreadPool& pool) {
+      const Kernels* kernels = KernelsFor(level);
+      if (kernels == nullptr) return;
+      result->push_back({std::string(Name(level)) + " on " +
+                             std::to_string(pool.num_threads()) + " threads",
+                         {pool, *kernels}});
+    };
+    auto* alone = new ThreadPool(1);
+    for (const KernelLevel level : kAllKernelLevels) add(level, *alone);
+    for (const int threads : {2, 5, 16}) {
+      add(BestKernelLevel(), *new ThreadPool(threads));
     }
     return result;
   }();
