@@ -53,19 +53,25 @@ RunnerState& StateOf(const SequenceStep& step) {
   return static_cast<RunnerState&>(*step.state);
 }
 
+// The most that the ranks of pairs which read the same input add up to.
 int MaxRank(std::span<const SequenceStep> batch) {
-  std::int64_t rank = 0;
+  constexpr std::array<int, kNumLinearSites> kInputOfSite = {0, 0, 0, 1,
+                                                             2, 2, 3};
+  std::int64_t most = 0;
   const AdapterSet* seen = nullptr;
   for (const SequenceStep& step : batch) {
     if (step.adapter == nullptr || step.adapter == seen) continue;
     seen = step.adapter;
     for (const auto& layer : step.adapter->layers) {
-      for (const std::optional<LowRank>& pair : layer) {
-        if (pair.has_value()) rank = std::max(rank, pair->b.num_rows());
+      std::array<std::int64_t, 4> ranks = {};
+      for (std::size_t site = 0; site < kNumLinearSites; ++site) {
+        if (!layer[site].has_value()) continue;
+        ranks[kInputOfSite[site]] += layer[site]->b.num_rows();
       }
+      most = std::max(most, *std::max_element(ranks.begin(), ranks.end()));
     }
   }
-  return static_cast<int>(rank);
+  return static_cast<int>(most);
 }
 
 }  // namespace
@@ -253,8 +259,10 @@ absl::Status ForwardPass::SizeScratch(std::span<const SequenceStep> batch,
       }
       FUCINA_ASSIGN_OR_RETURN(s.fused, FusedScratch::Create(d, sizes, threads));
     }
-  } else if (s.reference == nullptr || s.reference->max_rows < rows) {
-    s.reference = std::make_unique<ReferenceScratch>(d, rows, threads);
+  } else if (s.reference == nullptr || s.reference->max_rows < rows ||
+             s.reference->max_capacity < capacity) {
+    s.reference =
+        std::make_unique<ReferenceScratch>(d, rows, capacity, threads);
   }
   for (const SequenceStep& step : batch) {
     FUCINA_RETURN_IF_ERROR(

@@ -32,7 +32,7 @@ namespace fucina {
 struct FusedScratch {
   struct Sizes {
     int max_rows = 0;
-    int max_rank = 0;      // of low-rank pairs
+    int max_rank = 0;      // of low-rank pairs on one input, added up
     int max_capacity = 0;  // longest context, positions
   };
   static absl::StatusOr<std::unique_ptr<FusedScratch>> Create(

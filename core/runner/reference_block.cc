@@ -137,8 +137,8 @@ std::int64_t WidestFeedForward(const Descriptor& d) {
 }  // namespace
 
 ReferenceScratch::ReferenceScratch(const Descriptor& d, int rows_wanted,
-                                   int num_threads)
-    : max_rows(rows_wanted) {
+                                   int capacity, int num_threads)
+    : max_rows(rows_wanted), max_capacity(capacity) {
   const std::size_t rows = static_cast<std::size_t>(rows_wanted);
   const std::size_t threads = static_cast<std::size_t>(num_threads);
   const std::size_t hidden = static_cast<std::size_t>(d.hidden_size);
@@ -156,6 +156,7 @@ ReferenceScratch::ReferenceScratch(const Descriptor& d, int rows_wanted,
   up.resize(rows * ffn);
   router.resize(rows * experts);
   expert_out.resize(hidden);
+  scores.resize(threads * static_cast<std::size_t>(capacity));
   decoded_rows.resize(threads * std::max({hidden, query, ffn}));
 }
 
@@ -383,20 +384,14 @@ void ReferenceBlock::Attend(const RowBatch& batch, const float* q, float* o,
   const int dim = d_.head_dim;
   const int group = d_.num_heads / d_.num_kv_heads;
   const double scale = 1 / std::sqrt(static_cast<double>(dim));
-  int longest = 0;
-  for (const ops::AttentionItem& item : batch.items) {
-    longest = std::max(longest, item.position + item.num_rows);
-  }
-  const std::size_t needed =
-      static_cast<std::size_t>(longest) *
-      static_cast<std::size_t>(context_.pool.num_threads());
-  if (scratch.scores.size() < needed) scratch.scores.resize(2 * needed);
+  const std::int64_t longest =
+      static_cast<std::int64_t>(scratch.scores.size()) /
+      context_.pool.num_threads();
   for (const ops::AttentionItem& item : batch.items) {
     context_.pool.ParallelFor(
         static_cast<std::int64_t>(item.num_rows) * d_.num_heads, 1,
         [&](std::int64_t begin, std::int64_t end, int worker) {
-          double* w = scratch.scores.data() +
-                      static_cast<std::int64_t>(worker) * longest;
+          double* w = scratch.scores.data() + worker * longest;
           for (std::int64_t task = begin; task < end; ++task) {
             const int r = static_cast<int>(task / d_.num_heads);
             const int h = static_cast<int>(task % d_.num_heads);

@@ -27,9 +27,11 @@ struct ExpertPick {
 
 // Memory of one forward in this style.
 struct ReferenceScratch {
-  ReferenceScratch(const Descriptor& descriptor, int max_rows, int num_threads);
+  ReferenceScratch(const Descriptor& descriptor, int max_rows, int capacity,
+                   int num_threads);
 
   int max_rows;
+  int max_capacity;                   // longest context, positions
   std::vector<float> h;               // [rows, hidden] input of a linear map
   std::vector<float> q;               // [rows, query_size]
   std::vector<float> k, v;            // [rows, kv_size]
@@ -43,7 +45,7 @@ struct ReferenceScratch {
   std::vector<double> probabilities;  // [num_experts]
   std::vector<ExpertPick> picks;      // [num_experts_used]
   std::vector<float> decoded_rows;    // [num_threads, widest input]
-  std::vector<double> scores;         // [num_threads, longest context], grows
+  std::vector<double> scores;         // [num_threads, max_capacity]
   std::vector<double> rank;           // [rank] of a low-rank product
 };
 
