@@ -56,7 +56,8 @@ class FUCINA_API Value {
   static Value Data(absl::string_view text);     // a string of data origin
   static Value Trusted(absl::string_view text);  // a string of template origin
   static Value MakeList(List items = {});
-  static Value MakeMap();
+  // REQUIRES: no two entries have one key.
+  static Value MakeMap(Map entries = {});
 
   Kind kind() const { return kind_; }
   bool is_none() const { return kind_ == Kind::kNone; }
