@@ -6,8 +6,11 @@
 // cut; what comes out, put together, does not depend on the cuts.
 //
 // Bytes that may still become a marker or a stop string are held back until it
-// is known. A tool call that is malformed, cut or unknown comes out as plain
-// text with its markers: nothing a model writes is an error here.
+// is known. A tool call that is malformed or cut comes out as plain text with
+// its markers: nothing a model writes is an error here.
+//
+// Outside of raw mode some white space is layout and does not come out: around
+// a block of thinking, and before, between and after tool calls.
 //
 // One splitter per reply, one thread at a time.
 
