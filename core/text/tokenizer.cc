@@ -6,7 +6,6 @@
 #include <limits>
 #include <utility>
 
-#include "absl/strings/escaping.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
 #include "core/text/byte_alphabet.h"
@@ -17,6 +16,7 @@
 #include "core/text/unicode_tables.h"
 #include "core/text/vocabulary.h"
 #include "fucina/diag/log.h"
+#include "fucina/diag/printable.h"
 #include "fucina/diag/status_macros.h"
 #include "fucina/gguf/gguf_file.h"
 
@@ -45,7 +45,7 @@ absl::Status WithFile(const GgufFile& file, const absl::Status& status) {
 }
 
 std::string Quoted(absl::string_view text) {
-  return absl::StrCat("'", absl::Utf8SafeCEscape(text.substr(0, 64)), "'");
+  return absl::StrCat("'", Printable(text, 64), "'");
 }
 
 }  // namespace
@@ -259,7 +259,8 @@ absl::Status Tokenizer::Impl::ReadPolicy(const GgufFile& file) {
                           file.GetBool("tokenizer.ggml.add_bos_token"));
   FUCINA_ASSIGN_OR_RETURN(const auto eos,
                           file.GetBool("tokenizer.ggml.add_eos_token"));
-  add_bos = bos.value_or(pre_tokenizer != nullptr && pre_tokenizer->add_bos);
+  add_bos = bos.value_or(pre_tokenizer != nullptr && pre_tokenizer->add_bos &&
+                         special.tokens.bos.has_value());
   add_eos = eos.value_or(false);
   // A space put before the text belongs to SentencePiece; no byte-level BPE
   // file asks for it, and ignoring it would change ids.
