@@ -115,15 +115,18 @@ void PackBlocks(const void* const* rows, std::int64_t k, std::uint8_t* strip) {
   constexpr int kRecords = kValues / kRecordValues;  // per block of the file
   for (std::int64_t i = 0; i < k / kValues; ++i) {
     for (int row = 0; row < kStripRows; ++row) {
-      BlockCodes codes = {};
+      // Rows lie at any address; the copy is what may be read as a struct. A
+      // missing row has codes and scales of zero.
+      BlockCodes codes;
       if (rows[row] != nullptr) {
-        // Rows lie at any address; the copy is what may be read as a struct.
         Block block;
         std::memcpy(&block,
                     static_cast<const std::uint8_t*>(rows[row]) +
                         i * static_cast<std::int64_t>(sizeof block),
                     sizeof block);
         ReadBlock(block, codes);
+      } else {
+        codes = BlockCodes{};
       }
       for (int j = 0; j < kRecords; ++j) {
         PutRecord<kFormat>(codes, j * kLayout.blocks, row,

@@ -36,6 +36,7 @@ class LinearRunner {
       : pool_(context.pool), kernels_(context.kernels), x_(x), jobs_(jobs) {}
 
   void Run() {
+    if (jobs_.empty()) return;
     Check();
     bool any_int = false;
     bool any_float = false;
@@ -170,7 +171,9 @@ class LinearRunner {
         std::max<std::int64_t>(1, x_.rows_ / (kTilesPerRun * 6));
     const std::int64_t runs =
         std::clamp<std::int64_t>((wanted + strips - 1) / strips, 1, most);
-    pool_.ParallelFor(strips * runs, pool_.GrainFor(strips * runs),
+    const std::int64_t grain =
+        StripGrain(pool_, strips * runs, jobs_[0].weight, x_.rows_ / runs);
+    pool_.ParallelFor(strips * runs, grain,
                       [&](std::int64_t begin, std::int64_t end, int worker) {
                         for (std::int64_t i = begin; i < end; ++i) {
                           MultiplyItem(i / runs, i % runs, runs, worker);
@@ -189,10 +192,17 @@ class LinearRunner {
     }
     const LinearJob& job = jobs_[j];
     const PreparedRows rows = Prepared(job.weight);
+    // Without a pair in it the list only costs: tiles then go straight out.
+    std::span<const LowRankProduct> low_rank(pairs_ + first_pair,
+                                             job.low_rank.size());
+    if (std::all_of(
+            low_rank.begin(), low_rank.end(),
+            [](const LowRankProduct& p) { return p.pair == nullptr; })) {
+      low_rank = {};
+    }
     const std::int64_t tiles = rows.plan.tiles;
     MultiplyStrip(kernels_, job.weight, strip, rows, tiles * run / runs,
-                  tiles * (run + 1) / runs,
-                  std::span(pairs_ + first_pair, job.low_rank.size()),
+                  tiles * (run + 1) / runs, low_rank,
                   x_.worker_scratch_.data() + worker * x_.worker_scratch_bytes_,
                   job.out.mutable_row_f32(0), FloatStride(job.out));
   }

@@ -62,6 +62,10 @@ std::vector<int> F16Fields(DType dtype) {
   }
 }
 
+// 1, or now and then a factor that makes an f16 subnormal, which must survive
+// although subnormal f32 numbers are flushed.
+float Small(std::mt19937& random) { return random() % 8 == 0 ? 1e-4F : 1.0F; }
+
 // Blocks of random bits with scales of a sensible size and either sign: every
 // bit pattern of codes is legal, so this covers all of them.
 std::vector<std::uint8_t> RandomRow(DType dtype, std::int64_t k,
@@ -76,7 +80,7 @@ std::vector<std::uint8_t> RandomRow(DType dtype, std::int64_t k,
       const float value = normal(random);
       std::memcpy(block, &value, 4);
     } else if (dtype == DType::kF16 || dtype == DType::kBF16) {
-      const float value = normal(random);
+      const float value = normal(random) * Small(random);
       QuantizeRow(dtype, &value, block, 1);
     } else if (dtype == DType::kMXFP4) {
       block[0] = static_cast<std::uint8_t>(120 + random() % 8);
@@ -88,7 +92,7 @@ std::vector<std::uint8_t> RandomRow(DType dtype, std::int64_t k,
       block[55] = static_cast<std::uint8_t>((block[55] & 15) | 0x20);
     }
     for (int offset : F16Fields(dtype)) {
-      const float scale = normal(random) * 0.02F;
+      const float scale = normal(random) * 0.02F * Small(random);
       QuantizeRow(DType::kF16, &scale, block + offset, 1);
     }
   }

@@ -79,6 +79,7 @@ class FUCINA_API PackedLinear {
   // --- for ops --------------------------------------------------------------
   PanelFormat format() const { return format_; }
   std::int64_t num_strips() const { return num_strips_; }
+  std::int64_t strip_bytes() const { return strip_bytes_; }
   const std::uint8_t* strip(std::int64_t i) const {
     return strips_ + i * strip_bytes_;
   }

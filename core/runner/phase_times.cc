@@ -1,8 +1,6 @@
-#include "fucina/contract/phase_times.h"
+#include "fucina/runner/phase_times.h"
 
 namespace fucina {
-
-PhaseReporter::~PhaseReporter() = default;
 
 absl::string_view Name(Phase phase) {
   switch (phase) {
