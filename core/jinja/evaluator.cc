@@ -436,7 +436,9 @@ absl::StatusOr<Var> Evaluator::CallMacro(const Macro& macro,
   }
   Var caller = Var::Absent();
   FUCINA_ASSIGN_OR_RETURN(Var kwargs, NewDict());
-  for (auto& [name, value] : arguments.keywords) {
+  for (auto& keyword : arguments.keywords) {
+    const std::string& name = keyword.first;
+    Var& value = keyword.second;
     const auto found = std::find_if(
         info.parameters.begin(), info.parameters.end(),
         [&](const Parameter& parameter) { return parameter.name == name; });

@@ -6,7 +6,7 @@
 #include <chrono>
 #include <cstdint>
 
-#include "fucina/runner/phase_times.h"
+#include "fucina/contract/phase_times.h"
 
 namespace fucina {
 

@@ -16,13 +16,13 @@
 #include "absl/status/statusor.h"
 #include "fucina/contract/decoder.h"
 #include "fucina/contract/options.h"
+#include "fucina/contract/phase_times.h"
 #include "fucina/export.h"
 #include "fucina/gguf/gguf_file.h"
 #include "fucina/kernels/kernels.h"
 #include "fucina/ops/rope.h"
 #include "fucina/parallel/thread_pool.h"
 #include "fucina/runner/descriptor.h"
-#include "fucina/runner/phase_times.h"
 #include "fucina/tensor/dtype.h"
 
 namespace fucina {
@@ -53,7 +53,7 @@ FUCINA_API std::span<const OptionSpec> RunnerOptionSpecs();
 FUCINA_API absl::StatusOr<RunnerOptions> ParseRunnerOptions(
     const Options& options);
 
-class FUCINA_API Runner final : public Decoder {
+class FUCINA_API Runner final : public Decoder, public PhaseReporter {
  public:
   // Loads the weights of `descriptor` from `file`. Both `file` and `pool` must
   // outlive the runner: embedding rows, and in host_reference style every
@@ -75,9 +75,7 @@ class FUCINA_API Runner final : public Decoder {
   BlockStyle block_style() const;
   KernelLevel kernel_level() const;
 
-  // Adds the time of each phase of every forward to `times`; null stops. Set
-  // it while no forward runs. `times` must outlive its use.
-  void set_phase_times(PhaseTimes* times);
+  void set_phase_times(PhaseTimes* times) override;
 
  private:
   struct Impl;

@@ -24,8 +24,9 @@
 namespace fucina {
 
 struct ChatMessage {
-  std::string role;  // system, user, assistant, tool; developer means system
-  std::string content;
+  // system, user, assistant or tool; developer means system.
+  std::string role = {};
+  std::string content = {};
   // Absent where the client sent none; then the template itself looks for
   // thinking inside `content`.
   std::optional<std::string> reasoning_content = std::nullopt;
@@ -69,7 +70,10 @@ struct RenderedPrompt {
 
 // The texts of tokens that templates name. Empty where the model has none.
 struct ChatTokens {
-  std::string bos, eos, pad, unk;
+  std::string bos = {};
+  std::string eos = {};
+  std::string pad = {};
+  std::string unk = {};
 };
 
 class FUCINA_API ChatTemplate {

@@ -9,10 +9,10 @@ namespace fucina {
 
 struct ToolCall {
   std::string id = {};  // chosen by client or server; empty for none
-  std::string name;
+  std::string name = {};
   // A JSON object as text. A text that is no JSON object is passed to the
   // template as a string.
-  std::string arguments;
+  std::string arguments = {};
 };
 
 enum class ToolCallFormat {

@@ -24,6 +24,7 @@
 #include "fucina/contract/decoder.h"
 #include "fucina/contract/drafter.h"
 #include "fucina/contract/options.h"
+#include "fucina/contract/phase_times.h"
 #include "fucina/gguf/gguf_file.h"
 #include "fucina/parallel/thread_pool.h"
 #include "fucina/plugin/registrar.h"
@@ -127,6 +128,9 @@ constexpr LayoutEntry kLayoutTable[] = {
     FUCINA_LAYOUT_(OptionSpec),
     FUCINA_LAYOUT_(OptionValue),
     FUCINA_LAYOUT_(Options),
+    FUCINA_LAYOUT_(Phase),
+    FUCINA_LAYOUT_(PhaseTimes),
+    FUCINA_LAYOUT_(PhaseReporter),
     // plugin
     FUCINA_LAYOUT_(SamplingDefaults),
     FUCINA_LAYOUT_(ChatTraits),

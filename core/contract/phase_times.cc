@@ -1,6 +1,8 @@
-#include "fucina/runner/phase_times.h"
+#include "fucina/contract/phase_times.h"
 
 namespace fucina {
+
+PhaseReporter::~PhaseReporter() = default;
 
 absl::string_view Name(Phase phase) {
   switch (phase) {

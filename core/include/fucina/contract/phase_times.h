@@ -1,5 +1,5 @@
-#ifndef FUCINA_RUNNER_PHASE_TIMES_H_
-#define FUCINA_RUNNER_PHASE_TIMES_H_
+#ifndef FUCINA_CONTRACT_PHASE_TIMES_H_
+#define FUCINA_CONTRACT_PHASE_TIMES_H_
 
 // Where the time of a forward goes. Measuring adds clock reads between phases
 // and changes nothing else: the same kernels run.
@@ -43,6 +43,15 @@ struct PhaseTimes {
   void Clear() { *this = PhaseTimes{}; }
 };
 
+// A decoder that can tell where its time goes; ask a Decoder by dynamic_cast.
+class FUCINA_API PhaseReporter {
+ public:
+  virtual ~PhaseReporter();
+  // Adds the time of each phase of every forward to `times`; null stops. Set
+  // it while no forward runs. `times` must outlive its use.
+  virtual void set_phase_times(PhaseTimes* times) = 0;
+};
+
 }  // namespace fucina
 
-#endif  // FUCINA_RUNNER_PHASE_TIMES_H_
+#endif  // FUCINA_CONTRACT_PHASE_TIMES_H_

@@ -1,0 +1,147 @@
+#include "cli/line_editor.h"
+
+#include <histedit.h>
+#include <poll.h>
+#include <unistd.h>
+
+#include <cerrno>
+#include <clocale>
+#include <cstdio>
+#include <cstdlib>
+
+#include "absl/strings/match.h"
+#include "absl/strings/string_view.h"
+
+namespace fucina::cli {
+namespace {
+
+constexpr int kHistoryLines = 1000;
+// A person cannot type the next line so fast; a terminal that pastes can.
+constexpr int kPasteGapMs = 20;
+
+bool MoreWaiting() {
+  pollfd in = {.fd = STDIN_FILENO, .events = POLLIN, .revents = 0};
+  return poll(&in, 1, kPasteGapMs) > 0 && (in.revents & POLLIN) != 0;
+}
+
+}  // namespace
+
+struct LineEditor::Impl {
+  explicit Impl(Interrupt& interrupt_flag) : interrupt(interrupt_flag) {}
+
+  static char* Prompt(EditLine* editor) {
+    static char first[] = "> ";
+    static char next[] = "| ";
+    Impl* self = nullptr;
+    el_get(editor, EL_CLIENTDATA, &self);
+    return self->continued ? next : first;
+  }
+
+  // One wide character from the terminal. libedit's own reader swallows the
+  // interrupted read that the interrupt key causes; this one reports it.
+  static int GetCharacter(EditLine* editor, wchar_t* character) {
+    Impl* self = nullptr;
+    el_get(editor, EL_CLIENTDATA, &self);
+    std::mbstate_t state = {};
+    while (true) {
+      char byte = 0;
+      const ssize_t count = read(STDIN_FILENO, &byte, 1);
+      if (count == 0) return 0;
+      if (count < 0) {
+        if (errno == EINTR && !self->interrupt.flag()) continue;
+        return -1;
+      }
+      const std::size_t length = std::mbrtowc(character, &byte, 1, &state);
+      if (length == static_cast<std::size_t>(-2)) continue;
+      if (length == static_cast<std::size_t>(-1)) {
+        // Not the terminal's encoding: pass the byte on as it is.
+        *character = static_cast<unsigned char>(byte);
+      }
+      if (length == 0) *character = L'\0';
+      return 1;
+    }
+  }
+
+  Event ReadTyped(std::string& message) {
+    message.clear();
+    continued = false;
+    while (true) {
+      int count = 0;
+      const char* text = el_gets(editor, &count);
+      if (interrupt.Take()) return Event::kInterrupted;
+      if (text == nullptr || count <= 0) {
+        return message.empty() ? Event::kEnd : Event::kMessage;
+      }
+      absl::string_view line(text, static_cast<std::size_t>(count));
+      while (absl::EndsWith(line, "\n") || absl::EndsWith(line, "\r")) {
+        line.remove_suffix(1);
+      }
+      const bool goes_on = absl::EndsWith(line, "\\");
+      if (goes_on) line.remove_suffix(1);
+      message.append(line.data(), line.size());
+      if (!goes_on && !MoreWaiting()) break;
+      message.push_back('\n');
+      continued = true;
+    }
+    if (!message.empty()) {
+      HistEvent event = {};
+      history(lines, &event, H_ENTER, message.c_str());
+    }
+    return Event::kMessage;
+  }
+
+  Event ReadPiped(std::string& message) {
+    message.clear();
+    while (true) {
+      const int c = std::getc(stdin);
+      if (c == EOF) {
+        if (interrupt.Take()) return Event::kInterrupted;
+        if (std::ferror(stdin) != 0 && errno == EINTR) {
+          std::clearerr(stdin);
+          continue;
+        }
+        return message.empty() ? Event::kEnd : Event::kMessage;
+      }
+      if (c == '\n') break;
+      message.push_back(static_cast<char>(c));
+    }
+    if (absl::EndsWith(message, "\r")) message.pop_back();
+    return Event::kMessage;
+  }
+
+  Interrupt& interrupt;
+  EditLine* editor = nullptr;  // null when input is piped
+  History* lines = nullptr;
+  bool continued = false;
+};
+
+LineEditor::LineEditor(Interrupt& interrupt)
+    : impl_(std::make_unique<Impl>(interrupt)) {
+  if (!isatty(STDIN_FILENO)) return;
+  std::setlocale(LC_CTYPE, "");
+  impl_->editor = el_init("fucina", stdin, stderr, stderr);
+  if (impl_->editor == nullptr) return;
+  impl_->lines = history_init();
+  HistEvent event = {};
+  history(impl_->lines, &event, H_SETSIZE, kHistoryLines);
+  el_set(impl_->editor, EL_CLIENTDATA, impl_.get());
+  el_set(impl_->editor, EL_PROMPT, &Impl::Prompt);
+  el_set(impl_->editor, EL_EDITOR, "emacs");
+  el_set(impl_->editor, EL_SIGNAL, 0);
+  el_set(impl_->editor, EL_HIST, history, impl_->lines);
+  el_wset(impl_->editor, EL_GETCFN, &Impl::GetCharacter);
+  el_source(impl_->editor, nullptr);
+}
+
+LineEditor::~LineEditor() {
+  if (impl_->lines != nullptr) history_end(impl_->lines);
+  if (impl_->editor != nullptr) el_end(impl_->editor);
+}
+
+bool LineEditor::interactive() const { return impl_->editor != nullptr; }
+
+LineEditor::Event LineEditor::Read(std::string& message) {
+  return interactive() ? impl_->ReadTyped(message) : impl_->ReadPiped(message);
+}
+
+}  // namespace fucina::cli

@@ -1,0 +1,269 @@
+#include "cli/run_command.h"
+
+#include <algorithm>
+#include <chrono>
+#include <cstdio>
+#include <fstream>
+#include <iostream>
+#include <iterator>
+#include <memory>
+#include <optional>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "absl/strings/match.h"
+#include "absl/strings/str_cat.h"
+#include "absl/strings/strip.h"
+#include "cli/chat_mode.h"
+#include "cli/completion_mode.h"
+#include "cli/embedded_model.h"
+#include "cli/exit_code.h"
+#include "cli/forward_mode.h"
+#include "cli/info_mode.h"
+#include "cli/interrupt.h"
+#include "cli/progress.h"
+#include "cli/run_flags.h"
+#include "cli/verify_modes.h"
+#include "fucina/chat/conversation.h"
+#include "fucina/diag/log.h"
+#include "fucina/diag/printable.h"
+#include "fucina/diag/status_macros.h"
+#include "registry/config_keys.h"
+#include "registry/pipeline.h"
+
+namespace fucina::cli {
+namespace {
+
+double SecondsSince(std::chrono::steady_clock::time_point start) {
+  return std::chrono::duration<double>(std::chrono::steady_clock::now() - start)
+      .count();
+}
+
+absl::StatusOr<std::string> ReadText(const std::string& path,
+                                     absl::string_view flag) {
+  std::ifstream in(path, std::ios::binary);
+  std::string text(std::istreambuf_iterator<char>(in), {});
+  if (!in.is_open() || in.bad()) {
+    return absl::NotFoundError(
+        absl::StrCat(flag, ": '", Printable(path), "' cannot be read"));
+  }
+  return text;
+}
+
+// A text file as a message: a byte order mark and Windows line ends mean
+// nothing, and neither does the line end at the end of the file.
+std::string AsMessage(std::string text) {
+  if (absl::StartsWith(text, "\xEF\xBB\xBF")) text.erase(0, 3);
+  std::string message;
+  for (std::size_t i = 0; i < text.size(); ++i) {
+    if (text[i] == '\r' && i + 1 < text.size() && text[i + 1] == '\n') continue;
+    message.push_back(text[i]);
+  }
+  if (absl::EndsWith(message, "\n")) message.pop_back();
+  return message;
+}
+
+absl::StatusOr<std::string> ChatMessageText(const std::string& argument) {
+  std::string message = argument;
+  if (argument == "-") {
+    message =
+        AsMessage(std::string(std::istreambuf_iterator<char>(std::cin), {}));
+  } else if (absl::StartsWith(argument, "@")) {
+    FUCINA_ASSIGN_OR_RETURN(message, ReadText(argument.substr(1), "--chat"));
+    message = AsMessage(std::move(message));
+  }
+  if (absl::StripAsciiWhitespace(message).empty()) {
+    return absl::InvalidArgumentError("--chat: empty message");
+  }
+  return message;
+}
+
+// The input of the modes that read a prompt.
+absl::StatusOr<std::vector<TokenId>> PromptTokens(const RunFlags& flags,
+                                                  const Pipeline& pipeline) {
+  const int vocab_size = pipeline.decoder->info().vocab_size;
+  if (flags.prompt.has_value()) {
+    FUCINA_RETURN_IF_ERROR(pipeline.tokenizer_status);
+    if (flags.prompt->empty()) {
+      return absl::InvalidArgumentError("--prompt: empty prompt");
+    }
+    return pipeline.tokenizer->Encode(*flags.prompt, {.add_special = true});
+  }
+  if (flags.token_ids.has_value()) {
+    for (const TokenId id : *flags.token_ids) {
+      if (id < vocab_size) continue;
+      return absl::InvalidArgumentError(absl::StrCat(
+          "token id ", id, " out of range: the model has ids 0 to ",
+          vocab_size - 1));
+    }
+    return *flags.token_ids;
+  }
+  // The family's own short prompt, where this vocabulary has it.
+  const auto usual = pipeline.chat_traits().default_prompt;
+  std::vector<TokenId> tokens(usual.begin(), usual.end());
+  const bool fits =
+      !tokens.empty() &&
+      *std::max_element(tokens.begin(), tokens.end()) < vocab_size;
+  if (fits) return tokens;
+  if (pipeline.tokenizer != nullptr &&
+      pipeline.tokenizer->special().bos.has_value()) {
+    return std::vector<TokenId>{*pipeline.tokenizer->special().bos};
+  }
+  return absl::InvalidArgumentError(
+      "no input: give token ids or --prompt TEXT");
+}
+
+// Errors of the configuration end with 2, errors of the model file with 3.
+absl::Status Marked(const absl::Status& status) {
+  return BlamesModelFile(status) ? WithExitCode(status, ExitCode::kFile)
+                                 : status;
+}
+
+absl::Status RunConversation(const RunFlags& flags, const Pipeline& pipeline,
+                             const std::string& message, Interrupt& interrupt) {
+  if (pipeline.chat_template == nullptr) {
+    return WithExitCode(pipeline.chat_template_status, ExitCode::kFile);
+  }
+  if (!pipeline.tokenizer_status.ok()) {
+    return WithExitCode(pipeline.tokenizer_status, ExitCode::kFile);
+  }
+  FUCINA_ASSIGN_OR_RETURN(const std::unique_ptr<Drafter> drafter,
+                          MakeDrafter(pipeline));
+  const PipelineConfig& config = pipeline.config;
+  ConversationOptions options;
+  options.capacity = pipeline.context();
+  options.max_tokens = flags.generate.value_or(config.chat.max_tokens);
+  options.system = config.chat.system;
+  options.enable_thinking = config.chat.thinking;
+  options.template_arguments_json = config.chat.template_arguments;
+  options.sampling = pipeline.report.sampler;
+  options.stop = config.chat.stop;
+  options.stop_tokens.assign(config.chat.stop_tokens.begin(),
+                             config.chat.stop_tokens.end());
+  options.prefill_chunk = config.prefill_chunk;
+  FUCINA_ASSIGN_OR_RETURN(
+      const std::unique_ptr<Conversation> conversation,
+      Conversation::Create(
+          {.decoder = pipeline.decoder.get(),
+           .tokenizer = pipeline.tokenizer.get(),
+           .chat_template = pipeline.chat_template.get(),
+           .drafter = drafter.get(),
+           .constraint = pipeline.constraint.get(),
+           .adapter = pipeline.adapter ? &*pipeline.adapter : nullptr},
+          std::move(options)));
+  const ChatOptions chat = {.quiet = flags.quiet,
+                            .show_prompt = flags.show_prompt};
+  return flags.repl ? RunRepl(*conversation, chat, interrupt)
+                    : RunChat(*conversation, message, chat, interrupt);
+}
+
+absl::Status RunPromptMode(const RunFlags& flags, const Pipeline& pipeline,
+                           double load_seconds, Interrupt& interrupt) {
+  FUCINA_ASSIGN_OR_RETURN(const std::vector<TokenId> tokens,
+                          PromptTokens(flags, pipeline));
+  const PipelineConfig& config = pipeline.config;
+  Decoder& decoder = *pipeline.decoder;
+  if (flags.generate.has_value()) {
+    CompletionOptions options;
+    options.max_tokens = *flags.generate;
+    if (!config.chat.stop_tokens.empty()) {
+      options.stop_token = config.chat.stop_tokens.back();
+    }
+    options.sampling = CompletionSampler(config);
+    options.capacity = config.context;
+    options.prefill_chunk = config.prefill_chunk;
+    options.load_seconds = load_seconds;
+    options.tokens_out = flags.tokens_out;
+    options.profile = flags.profile;
+    options.cancel = &interrupt.flag();
+    return RunCompletion(decoder, pipeline.tokenizer.get(), tokens, options,
+                         std::cout);
+  }
+  if (flags.verify_cache.has_value()) {
+    return WithExitCode(
+        VerifyCache(decoder, tokens, *flags.verify_cache, std::cout),
+        ExitCode::kFile);
+  }
+  if (flags.verify_batch.has_value()) {
+    return WithExitCode(
+        VerifyBatch(decoder, tokens, *flags.verify_batch, std::cout),
+        ExitCode::kFile);
+  }
+  return RunForward(decoder, tokens,
+                    {.repeat = flags.repeat,
+                     .load_seconds = load_seconds,
+                     .logits_out = flags.logits_out,
+                     .compare_logits = flags.compare_logits,
+                     .limits = flags.compare_limits,
+                     .profile = flags.profile},
+                    std::cout);
+}
+
+LogLevel ParseLogLevel(const std::string& name) {
+  if (name == "info") return LogLevel::kInfo;
+  if (name == "error") return LogLevel::kError;
+  if (name == "silent") return LogLevel::kSilent;
+  return LogLevel::kWarning;
+}
+
+}  // namespace
+
+absl::Status RunRun(std::span<const std::string> args) {
+  FUCINA_ASSIGN_OR_RETURN(RunFlags flags, ParseRunFlags(args));
+  if (flags.help) {
+    std::cout << RunHelp();
+    return absl::OkStatus();
+  }
+  if (flags.dump_config) {
+    std::cout << DumpPipeline(flags.config);
+    return absl::OkStatus();
+  }
+  SetLogLevel(ParseLogLevel(flags.config.log_level));
+  // What can be refused without a model is refused before one is opened.
+  std::string message;
+  if (flags.chat.has_value()) {
+    FUCINA_ASSIGN_OR_RETURN(message, ChatMessageText(*flags.chat));
+  }
+  std::optional<std::string> text;
+  if (flags.tokenize.has_value()) {
+    FUCINA_ASSIGN_OR_RETURN(text, ReadText(*flags.tokenize, "--tokenize"));
+  }
+  const bool embedded = flags.config.model.empty();
+  if (embedded) {
+    FUCINA_ASSIGN_OR_RETURN(flags.config.model, EmbeddedModelPath());
+  }
+
+  const bool file_only = text.has_value() || flags.info;
+  const auto start = std::chrono::steady_clock::now();
+  Progress progress("loading the model");
+  absl::StatusOr<std::unique_ptr<Pipeline>> built =
+      BuildPipeline(std::move(flags.config),
+                    file_only ? PipelineDepth::kFile : PipelineDepth::kDecoder);
+  progress.Finish();
+  if (!built.ok()) return Marked(built.status());
+  const Pipeline& pipeline = **built;
+  const double load_seconds = SecondsSince(start);
+  if (text.has_value()) return PrintTokens(pipeline, *text, std::cout);
+  if (flags.info) return PrintInfo(pipeline, std::cout);
+
+  if (!flags.quiet) {
+    StartupReport report = pipeline.report;
+    if (!flags.chat.has_value() && !flags.repl) {
+      report.sampler = CompletionSampler(pipeline.config);
+      report.sampler_source = "greedy unless flags say otherwise";
+    }
+    std::cerr << "fucina: " << (embedded ? "embedded model, " : "")
+              << StartupLine(report) << "\n";
+    for (const std::string& note : pipeline.notes) {
+      std::cerr << "fucina: note: " << note << "\n";
+    }
+  }
+  Interrupt interrupt;
+  if (flags.chat.has_value() || flags.repl) {
+    return RunConversation(flags, pipeline, message, interrupt);
+  }
+  return RunPromptMode(flags, pipeline, load_seconds, interrupt);
+}
+
+}  // namespace fucina::cli

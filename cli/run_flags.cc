@@ -1,0 +1,425 @@
+#include "cli/run_flags.h"
+
+#include <CLI/CLI.hpp>
+#include <algorithm>
+#include <deque>
+#include <limits>
+#include <map>
+
+#include "absl/strings/match.h"
+#include "absl/strings/numbers.h"
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_split.h"
+#include "fucina/contract/options.h"
+#include "fucina/diag/status_macros.h"
+#include "registry/config_keys.h"
+
+namespace fucina::cli {
+namespace {
+
+constexpr absl::string_view kHelpHead =
+    R"(usage: fucina run [MODEL.gguf] [TOKEN-IDS] [flags]
+
+Runs a language model. Without MODEL the one that comes with fucina answers.
+MODEL is a GGUF file, any part of a split model, or the folder that holds it.
+
+examples:
+  fucina run --chat "What is the capital of France?" --no-think
+  fucina run model.gguf --repl --system "Answer in one word."
+  fucina run model.gguf --prompt "The capital of Peru is" --gen 16 --temp 0
+  fucina run --config pipeline.yaml --chat @question.txt
+  fucina run model.gguf 9707,11,1879 --logits-out logits.bin
+)";
+
+constexpr absl::string_view kHelpTail =
+    R"(
+TOKEN-IDS is a comma-separated list; without ids and --prompt the family's own
+short prompt is used. --flag VALUE and --flag=VALUE mean the same; the last one
+given wins; -- ends the flags. A flag wins over the pipeline file of --config.
+Answers go to standard output, everything else to standard error.
+
+exit status: 0 success, 2 wrong usage or configuration, 3 a file cannot be used
+or a comparison failed, 4 not enough memory or disk, 130 interrupted, 1 anything
+else
+)";
+
+// The flags that say what to do. `value` is empty for a switch.
+struct ModeFlag {
+  const char* name;
+  const char* value;
+  const char* doc;
+};
+
+constexpr ModeFlag kModeFlags[] = {
+    {"--config", "FILE", "pipeline file to start from"},
+    {"--dump-config", "", "print the effective configuration and stop"},
+    {"--chat", "MESSAGE",
+     "one reply; - reads the message from standard input, @FILE from a file"},
+    {"--repl", "", "a conversation, line by line"},
+    {"--prompt", "TEXT", "text to read instead of token ids"},
+    {"--gen", "N", "write N tokens; with --chat and --repl the longest reply"},
+    {"--tokenize", "FILE",
+     "print the file's token ids, one per line, and stop"},
+    {"--info", "", "print what the model file says and stop"},
+    {"--repeat", "N", "plain forward: run it N times"},
+    {"--profile", "", "print the time of each phase"},
+    {"--logits-out", "FILE", "plain forward: write the logits, f32"},
+    {"--compare-logits", "FILE",
+     "plain forward: compare with such a file; status 3 when they differ"},
+    {"--max-abs", "F", "--compare-logits: largest difference allowed"},
+    {"--max-rms", "F", "--compare-logits: largest root mean square allowed"},
+    {"--min-top5", "N",
+     "--compare-logits: how many of the best five must agree"},
+    {"--tokens-out", "FILE", "--gen: write prompt and generated ids, u32"},
+    {"--verify-cache", "N",
+     "compare N cached steps with forwards of the whole sequence"},
+    {"--verify-batch", "N",
+     "compare batches of up to N tokens with single steps, bit by bit"},
+    {"--option", "NAME=VALUE", "an option of the family; see fucina plugins"},
+    {"--show-prompt", "", "print the rendered prompt and its ids"},
+    {"--quiet", "", "no start-up line and no figures"},
+    {"--help", "", "this text"},
+};
+
+std::string FlagLine(absl::string_view name, absl::string_view value,
+                     absl::string_view doc, absl::string_view initial) {
+  std::string line = absl::StrCat("  ", name);
+  if (!value.empty()) absl::StrAppend(&line, " ", value);
+  constexpr std::size_t kColumn = 28;
+  if (line.size() + 1 < kColumn) {
+    line.resize(kColumn, ' ');
+  } else {
+    absl::StrAppend(&line, "\n", std::string(kColumn, ' '));
+  }
+  absl::StrAppend(&line, doc);
+  if (!initial.empty()) absl::StrAppend(&line, " [", initial, "]");
+  return absl::StrCat(line, "\n");
+}
+
+std::vector<std::string> AllFlags() {
+  std::vector<std::string> names;
+  for (const ModeFlag& flag : kModeFlags) names.emplace_back(flag.name);
+  for (const ConfigKey& key : ConfigKeys()) {
+    if (!key.flag.empty()) names.emplace_back(key.flag);
+  }
+  for (const ConfigSwitch& flag : ConfigSwitches()) {
+    names.emplace_back(flag.flag);
+  }
+  return names;
+}
+
+absl::Status Usage(absl::string_view message) {
+  return absl::InvalidArgumentError(message);
+}
+
+// What was given on the command line, before any of it is understood.
+class Given {
+ public:
+  absl::Status Parse(std::span<const std::string> args);
+
+  bool Has(absl::string_view flag) const {
+    return values_.count(std::string(flag)) > 0;
+  }
+  // All values in order; empty when the flag was not given.
+  std::vector<std::string> All(absl::string_view flag) const {
+    const auto it = values_.find(std::string(flag));
+    return it == values_.end() ? std::vector<std::string>() : it->second;
+  }
+  std::optional<std::string> Last(absl::string_view flag) const {
+    const auto it = values_.find(std::string(flag));
+    if (it == values_.end() || it->second.empty()) return std::nullopt;
+    return it->second.back();
+  }
+  absl::StatusOr<std::optional<int>> Int(absl::string_view flag,
+                                         int min) const {
+    const std::optional<std::string> text = Last(flag);
+    if (!text.has_value()) return std::optional<int>();
+    int value = 0;
+    if (!absl::SimpleAtoi(*text, &value) || value < min) {
+      return Usage(absl::StrCat(flag, ": expected an integer of at least ", min,
+                                ", found '", *text, "'"));
+    }
+    return std::optional<int>(value);
+  }
+  absl::StatusOr<double> Limit(absl::string_view flag) const {
+    const std::optional<std::string> text = Last(flag);
+    if (!text.has_value()) return -1.0;
+    double value = 0;
+    if (!absl::SimpleAtod(*text, &value) || !(value >= 0)) {
+      return Usage(absl::StrCat(flag,
+                                ": expected a number of at least 0, "
+                                "found '",
+                                *text, "'"));
+    }
+    return value;
+  }
+  const std::vector<std::string>& positional() const { return positional_; }
+
+ private:
+  std::map<std::string, std::vector<std::string>> values_;
+  std::vector<std::string> positional_;
+};
+
+absl::Status Given::Parse(std::span<const std::string> args) {
+  CLI::App app;
+  app.set_help_flag();  // --help is one of ours
+  app.allow_extras();
+  std::map<std::string, CLI::Option*> options;
+  const auto add_value = [&](absl::string_view name) {
+    CLI::Option* option = app.add_option(std::string(name));
+    // One value per occurrence, whatever it looks like; repeats are collected.
+    option->expected(1)->allow_extra_args(false)->multi_option_policy(
+        CLI::MultiOptionPolicy::TakeAll);
+    options[std::string(name)] = option;
+  };
+  const auto add_switch = [&](absl::string_view name) {
+    options[std::string(name)] = app.add_flag(std::string(name));
+  };
+  for (const ModeFlag& flag : kModeFlags) {
+    if (*flag.value != '\0') {
+      add_value(flag.name);
+    } else {
+      add_switch(flag.name);
+    }
+  }
+  for (const ConfigKey& key : ConfigKeys()) {
+    if (!key.flag.empty()) add_value(key.flag);
+  }
+  for (const ConfigSwitch& flag : ConfigSwitches()) add_switch(flag.flag);
+
+  // The parser would take the next argument as the value of "--flag=", and the
+  // value of "--switch=value" as a number of times.
+  for (const std::string& arg : args) {
+    if (arg == "--") break;
+    const std::string name = arg.substr(0, arg.find('='));
+    const auto known = options.find(name);
+    if (name != arg && known != options.end() &&
+        known->second->get_expected_max() == 0) {
+      return Usage(absl::StrCat(name, " takes no value"));
+    }
+    if (absl::StartsWith(arg, "--") && absl::EndsWith(arg, "=") &&
+        options.count(arg.substr(0, arg.size() - 1)) > 0) {
+      return Usage(
+          absl::StrCat("missing value for ", arg.substr(0, arg.size() - 1)));
+    }
+  }
+  std::vector<std::string> reversed(args.rbegin(), args.rend());
+  try {
+    app.parse(reversed);
+  } catch (const CLI::ArgumentMismatch& error) {
+    const std::string text = error.what();
+    const std::string flag = text.substr(0, text.find_first_of(": "));
+    if (absl::StrContains(text, "required") ||
+        absl::StrContains(text, "missing")) {
+      return Usage(absl::StrCat("missing value for ", flag));
+    }
+    return Usage(absl::StrCat(flag, " takes no value"));
+  } catch (const CLI::Error& error) {
+    return Usage(error.what());
+  }
+  bool ended = false;
+  for (const std::string& arg : app.remaining()) {
+    if (arg == "--" && !ended) {
+      ended = true;
+    } else if (!ended && arg.size() > 1 && arg[0] == '-') {
+      const std::string name = arg.substr(0, arg.find('='));
+      const std::string nearest = NearestName(name, AllFlags());
+      return Usage(absl::StrCat(
+          "unknown flag: ", name,
+          nearest.empty() ? std::string("; see fucina run --help")
+                          : absl::StrCat("; did you mean '", nearest, "'")));
+    } else {
+      positional_.push_back(arg);
+    }
+  }
+  for (const auto& [name, option] : options) {
+    if (option->count() > 0) values_[name] = option->results();
+  }
+  return absl::OkStatus();
+}
+
+absl::StatusOr<std::vector<TokenId>> ParseTokenIds(const std::string& text) {
+  std::vector<TokenId> ids;
+  for (const absl::string_view part : absl::StrSplit(text, ',')) {
+    TokenId id = 0;
+    if (part.empty() || !absl::SimpleAtoi(part, &id) || id < 0) {
+      return Usage(
+          absl::StrCat("invalid token list: expected ids separated by "
+                       "commas, found '",
+                       part, "'"));
+    }
+    ids.push_back(id);
+  }
+  return ids;
+}
+
+// Values of the pipeline: the file first, then the flags over it.
+absl::Status FillConfig(const Given& given, PipelineConfig& config) {
+  if (const auto path = given.Last("--config"); path.has_value()) {
+    FUCINA_RETURN_IF_ERROR(LoadPipelineFile(*path, config));
+  }
+  const auto origin = [](absl::string_view flag) {
+    Origin origin_of;
+    origin_of.kind = Origin::Kind::kFlag;
+    origin_of.place = std::string(flag);
+    return origin_of;
+  };
+  for (const ConfigKey& key : ConfigKeys()) {
+    if (key.flag.empty() || !given.Has(key.flag)) continue;
+    std::vector<std::string> values = given.All(key.flag);
+    if (!key.is_list) values = {values.back()};
+    for (const std::string& value : values) {
+      FUCINA_RETURN_IF_ERROR(Set(config, key.name, value, origin(key.flag)));
+    }
+  }
+  for (const ConfigSwitch& flag : ConfigSwitches()) {
+    if (!given.Has(flag.flag)) continue;
+    FUCINA_RETURN_IF_ERROR(Set(config, flag.key, flag.text, origin(flag.flag)));
+  }
+  for (const std::string& option : given.All("--option")) {
+    const std::pair<std::string, std::string> parts =
+        absl::StrSplit(option, absl::MaxSplits('=', 1));
+    if (parts.first.empty() || !absl::StrContains(option, '=')) {
+      return Usage(
+          absl::StrCat("--option: expected NAME=VALUE, found '", option, "'"));
+    }
+    FUCINA_RETURN_IF_ERROR(Set(config, absl::StrCat("options.", parts.first),
+                               parts.second, origin("--option")));
+  }
+  if (!given.positional().empty()) {
+    const std::string& model = given.positional()[0];
+    if (given.Has("--model")) {
+      return Usage(
+          absl::StrCat("the model is given twice: --model and '", model, "'"));
+    }
+    FUCINA_RETURN_IF_ERROR(Set(config, "model", model, origin("MODEL")));
+  }
+  return absl::OkStatus();
+}
+
+// Flags that the chosen mode would ignore are refused: nothing is ignored
+// silently.
+absl::Status CheckCombination(const Given& given, const RunFlags& flags) {
+  const bool conversation = flags.chat.has_value() || flags.repl;
+  const bool verify =
+      flags.verify_cache.has_value() || flags.verify_batch.has_value();
+  const bool generate = flags.generate.has_value() && !conversation;
+  const bool stops_early =
+      flags.tokenize.has_value() || flags.info || flags.dump_config;
+  const bool forward = !conversation && !verify && !generate && !stops_early;
+
+  struct Rule {
+    const char* flag;
+    bool fits;
+    const char* where;
+  };
+  const Rule rules[] = {
+      {"--repeat", forward, "the plain forward"},
+      {"--logits-out", forward, "the plain forward"},
+      {"--compare-logits", forward, "the plain forward"},
+      {"--max-abs", given.Has("--compare-logits"), "--compare-logits"},
+      {"--max-rms", given.Has("--compare-logits"), "--compare-logits"},
+      {"--min-top5", given.Has("--compare-logits"), "--compare-logits"},
+      {"--tokens-out", generate, "--gen"},
+      {"--profile", forward || generate, "the plain forward and --gen"},
+      {"--show-prompt", conversation, "--chat and --repl"},
+      {"--system", conversation || flags.dump_config, "--chat and --repl"},
+      {"--no-think", conversation || flags.dump_config, "--chat and --repl"},
+      {"--stop-string", conversation || flags.dump_config, "--chat and --repl"},
+      {"--max-tokens", conversation || flags.dump_config, "--chat and --repl"},
+      {"--prompt", !conversation && !stops_early, "modes that read a prompt"},
+      {"--verify-cache", !generate && !conversation,
+       "a run without --gen, "
+       "--chat and --repl"},
+      {"--verify-batch", !generate && !conversation,
+       "a run without --gen, "
+       "--chat and --repl"},
+  };
+  for (const Rule& rule : rules) {
+    if (given.Has(rule.flag) && !rule.fits) {
+      return Usage(absl::StrCat(rule.flag, " goes with ", rule.where, " only"));
+    }
+  }
+  if (flags.verify_cache.has_value() && flags.verify_batch.has_value()) {
+    return Usage("--verify-cache and --verify-batch exclude each other");
+  }
+  if (flags.prompt.has_value() && flags.token_ids.has_value()) {
+    return Usage("--prompt and token ids exclude each other");
+  }
+  if (flags.token_ids.has_value() && (conversation || stops_early)) {
+    return Usage("token ids go with modes that read a prompt only");
+  }
+  if (flags.chat.has_value() && flags.repl) {
+    return Usage("--chat and --repl exclude each other");
+  }
+  if (generate && given.All("--stop").size() > 1) {
+    return Usage("--gen takes one --stop only");
+  }
+  return absl::OkStatus();
+}
+
+}  // namespace
+
+std::string RunHelp() {
+  std::string text(kHelpHead);
+  absl::StrAppend(&text, "\nwhat to do:\n");
+  for (const ModeFlag& flag : kModeFlags) {
+    absl::StrAppend(&text, FlagLine(flag.name, flag.value, flag.doc, ""));
+  }
+  absl::StrAppend(&text, "\nhow (also keys of a pipeline file):\n");
+  for (const ConfigKey& key : ConfigKeys()) {
+    if (key.flag.empty()) continue;
+    absl::StrAppend(&text, FlagLine(key.flag, key.value, key.doc, key.initial));
+  }
+  for (const ConfigSwitch& flag : ConfigSwitches()) {
+    absl::StrAppend(&text, FlagLine(flag.flag, "", flag.doc, ""));
+  }
+  return absl::StrCat(text, kHelpTail);
+}
+
+absl::StatusOr<RunFlags> ParseRunFlags(std::span<const std::string> args) {
+  Given given;
+  FUCINA_RETURN_IF_ERROR(given.Parse(args));
+  RunFlags flags;
+  flags.help = given.Has("--help");
+  if (flags.help) return flags;
+  if (given.positional().size() > 2) {
+    return Usage(absl::StrCat("unexpected argument '", given.positional()[2],
+                              "'; expected MODEL and TOKEN-IDS at most"));
+  }
+  FUCINA_RETURN_IF_ERROR(FillConfig(given, flags.config));
+
+  flags.dump_config = given.Has("--dump-config");
+  flags.tokenize = given.Last("--tokenize");
+  flags.info = given.Has("--info");
+  flags.chat = given.Last("--chat");
+  flags.repl = given.Has("--repl");
+  flags.prompt = given.Last("--prompt");
+  flags.profile = given.Has("--profile");
+  flags.show_prompt = given.Has("--show-prompt");
+  flags.quiet = given.Has("--quiet");
+  flags.logits_out = given.Last("--logits-out").value_or("");
+  flags.compare_logits = given.Last("--compare-logits").value_or("");
+  flags.tokens_out = given.Last("--tokens-out").value_or("");
+  FUCINA_ASSIGN_OR_RETURN(flags.generate, given.Int("--gen", 1));
+  FUCINA_ASSIGN_OR_RETURN(flags.verify_cache, given.Int("--verify-cache", 0));
+  FUCINA_ASSIGN_OR_RETURN(flags.verify_batch, given.Int("--verify-batch", 2));
+  FUCINA_ASSIGN_OR_RETURN(const std::optional<int> repeat,
+                          given.Int("--repeat", 1));
+  flags.repeat = repeat.value_or(1);
+  FUCINA_ASSIGN_OR_RETURN(flags.compare_limits.max_abs,
+                          given.Limit("--max-abs"));
+  FUCINA_ASSIGN_OR_RETURN(flags.compare_limits.max_rms,
+                          given.Limit("--max-rms"));
+  FUCINA_ASSIGN_OR_RETURN(const std::optional<int> min_top5,
+                          given.Int("--min-top5", 0));
+  flags.compare_limits.min_top5 = min_top5.value_or(0);
+  if (given.positional().size() == 2) {
+    FUCINA_ASSIGN_OR_RETURN(flags.token_ids,
+                            ParseTokenIds(given.positional()[1]));
+  }
+  FUCINA_RETURN_IF_ERROR(CheckCombination(given, flags));
+  return flags;
+}
+
+}  // namespace fucina::cli

@@ -1,0 +1,101 @@
+// Every command that the documentation shows in a `sh` block is run, page by
+// page in one folder of its own, with the embedded model as model.gguf.
+
+#include <filesystem>
+#include <string>
+#include <vector>
+
+#include "gtest/gtest.h"
+#include "tests/cli/program.h"
+
+namespace fucina {
+namespace {
+
+namespace fs = std::filesystem;
+
+std::vector<std::string> Pages() {
+  std::vector<std::string> pages = {"README.md"};
+  for (const auto& entry :
+       fs::recursive_directory_iterator(FUCINA_SOURCE_DIR "/docs")) {
+    if (entry.path().extension() == ".md") {
+      pages.push_back(fs::relative(entry.path(), FUCINA_SOURCE_DIR).string());
+    }
+  }
+  return pages;
+}
+
+std::vector<std::string> Commands(const std::string& text) {
+  std::vector<std::string> commands;
+  std::size_t at = 0;
+  bool inside = false;
+  bool continued = false;
+  while (at < text.size()) {
+    const std::size_t end = std::min(text.find('\n', at), text.size());
+    const std::string line = text.substr(at, end - at);
+    at = end + 1;
+    if (line.rfind("```", 0) == 0) {
+      inside = !inside && line == "```sh";
+    } else if (inside && !line.empty()) {
+      if (continued) {
+        commands.back() += "\n" + line;
+      } else {
+        commands.push_back(line);
+      }
+      continued = line.back() == '\\';
+    }
+  }
+  return commands;
+}
+
+class Docs : public ::testing::TestWithParam<std::string> {};
+
+TEST_P(Docs, EveryCommandRuns) {
+  const std::string text =
+      testing::ReadFile(FUCINA_SOURCE_DIR "/" + GetParam());
+  testing::ProgramOptions options;
+  options.directory = testing::TemporaryDirectory();
+  fs::create_symlink(testing::EmbeddedModel(),
+                     options.directory + "/model.gguf");
+  for (const std::string& command : Commands(text)) {
+    const testing::ProgramResult result = testing::RunShell(command, options);
+    EXPECT_EQ(result.exit_code, 0) << GetParam() << ": " << command << "\n"
+                                   << result.err;
+  }
+}
+
+TEST_P(Docs, LinksLeadSomewhere) {
+  const std::string text =
+      testing::ReadFile(FUCINA_SOURCE_DIR "/" + GetParam());
+  const fs::path folder =
+      fs::path(FUCINA_SOURCE_DIR "/" + GetParam()).parent_path();
+  for (std::size_t at = text.find("]("); at != std::string::npos;
+       at = text.find("](", at + 1)) {
+    std::string target = text.substr(at + 2, text.find(')', at) - at - 2);
+    target = target.substr(0, target.find('#'));
+    if (target.empty() || target.find("://") != std::string::npos) continue;
+    EXPECT_TRUE(fs::exists(folder / target)) << GetParam() << ": " << target;
+  }
+}
+
+INSTANTIATE_TEST_SUITE_P(Pages, Docs, ::testing::ValuesIn(Pages()),
+                         [](const auto& page) {
+                           std::string name = page.param;
+                           for (char& c : name) {
+                             if (!std::isalnum(static_cast<unsigned char>(c))) {
+                               c = '_';
+                             }
+                           }
+                           return name;
+                         });
+
+TEST(DocsPages, HaveCommands) {
+  EXPECT_GE(Commands(testing::ReadFile(FUCINA_SOURCE_DIR "/README.md")).size(),
+            4U);
+  EXPECT_GE(
+      Commands(testing::ReadFile(FUCINA_SOURCE_DIR "/docs/command-line.md"))
+          .size(),
+      15U);
+}
+
+}  // namespace
+}  // namespace fucina

@@ -1,0 +1,485 @@
+#include "fucina/text/reply_splitter.h"
+
+#include <gtest/gtest.h>
+
+#include <random>
+#include <string>
+#include <vector>
+
+#include "absl/strings/str_cat.h"
+
+namespace fucina {
+namespace {
+
+constexpr char kTools[] =
+    R"([{"type":"function","function":{"name":"get_weather","parameters":)"
+    R"({"type":"object","properties":{"city":{"type":"string"},"n":{"type":)"
+    R"("integer"},"any":{"type":["string","null"]},"num":{"type":["number",)"
+    R"("string"]},"list":{"type":"array"},"free":{}}}}}])";
+
+// Pieces as one text: T(thinking) C(content) F(name arguments), neighbours of
+// one kind merged.
+class Log {
+ public:
+  void Add(const std::vector<ReplyPiece>& pieces) {
+    for (const ReplyPiece& piece : pieces) {
+      if (piece.kind == ReplyPiece::Kind::kToolCall) {
+        Close();
+        absl::StrAppend(&text_, "F(", piece.tool_call.name, " ",
+                        piece.tool_call.arguments, ")");
+        continue;
+      }
+      EXPECT_FALSE(piece.text.empty());
+      const char kind = piece.kind == ReplyPiece::Kind::kThinking ? 'T' : 'C';
+      if (kind != open_) {
+        Close();
+        open_ = kind;
+        absl::StrAppend(&text_, std::string(1, kind), "(");
+      }
+      text_ += piece.text;
+    }
+  }
+  std::string Take() {
+    Close();
+    return text_;
+  }
+
+ private:
+  void Close() {
+    if (open_ != '\0') text_ += ")";
+    open_ = '\0';
+  }
+  std::string text_;
+  char open_ = '\0';
+};
+
+std::unique_ptr<ReplySplitter> Make(const ReplySplitterOptions& options) {
+  auto out = ReplySplitter::Create(options);
+  EXPECT_TRUE(out.ok()) << out.status();
+  return *std::move(out);
+}
+
+std::string Whole(const ReplySplitterOptions& options,
+                  const std::string& reply) {
+  const auto splitter = Make(options);
+  Log log;
+  log.Add(splitter->Push(reply));
+  log.Add(splitter->Finish());
+  return absl::StrCat(
+      log.Take(),
+      splitter->stopped() ? absl::StrCat("#", splitter->stop_index()) : "");
+}
+
+std::string InPieces(const ReplySplitterOptions& options,
+                     const std::string& reply,
+                     const std::vector<std::size_t>& cuts) {
+  const auto splitter = Make(options);
+  Log log;
+  std::size_t at = 0;
+  for (const std::size_t cut : cuts) {
+    log.Add(splitter->Push(reply.substr(at, cut - at)));
+    at = cut;
+  }
+  log.Add(splitter->Push(reply.substr(at)));
+  log.Add(splitter->Finish());
+  return absl::StrCat(
+      log.Take(),
+      splitter->stopped() ? absl::StrCat("#", splitter->stop_index()) : "");
+}
+
+ReplySplitterOptions Thinking(PromptThinking thinking) {
+  return {.thinking = thinking};
+}
+
+ReplySplitterOptions Hermes() {
+  return {.tool_calls = ToolCallFormat::kHermes, .tools_json = kTools};
+}
+
+ReplySplitterOptions Glm() {
+  return {.tool_calls = ToolCallFormat::kGlm, .tools_json = kTools};
+}
+
+struct Case {
+  std::string reply;
+  std::string want;
+};
+
+// Whole and byte by byte.
+void ExpectAll(const ReplySplitterOptions& options,
+               const std::vector<Case>& cases) {
+  for (const Case& c : cases) {
+    EXPECT_EQ(Whole(options, c.reply), c.want) << c.reply;
+    std::vector<std::size_t> cuts;
+    for (std::size_t i = 1; i < c.reply.size(); ++i) cuts.push_back(i);
+    EXPECT_EQ(InPieces(options, c.reply, cuts), c.want) << c.reply;
+  }
+}
+
+TEST(ReplySplitter, ALeadingBlockIsThinking) {
+  ExpectAll(
+      Thinking(PromptThinking::kUndecided),
+      {
+          {"Yes", "C(Yes)"},
+          {"", ""},
+          {"<think>\nhm\n</think>\n\nYes", "T(hm)C(Yes)"},
+          {"\n <think>hm</think>Yes\n", "T(hm)C(Yes\n)"},
+          {"<think>\n\n</think>\n\nYes", "C(Yes)"},
+          {"<think>a\n\nb</think> x", "T(a\n\nb)C(x)"},
+          {"<think>cut", "T(cut)"},
+          {"<think>cut\n\n", "T(cut)"},
+          {"<think>cut</thi", "T(cut</thi)"},
+          {"<think>a</thinker></think>b", "T(a</thinker>)C(b)"},
+          {"</think>\n\nYes", "C(Yes)"},
+          {"<thinker>", "C(<thinker>)"},
+          {"<thi", "C(<thi)"},
+          {"  ", "C(  )"},
+          {"  x", "C(  x)"},
+          {"Yes <think>a</think>", "C(Yes <think>a</think>)"},
+          {"<think>a</think>b<think>c</think>", "T(a)C(b<think>c</think>)"},
+      });
+}
+
+TEST(ReplySplitter, APromptThatOpenedTheBlockStartsInside) {
+  ExpectAll(Thinking(PromptThinking::kOpen),
+            {
+                {"hm\n</think>\n\nYes", "T(hm)C(Yes)"},
+                {"\nhm", "T(hm)"},
+                {"</think>Yes", "C(Yes)"},
+                {"no end", "T(no end)"},
+            });
+}
+
+TEST(ReplySplitter, AClosedBlockStaysClosed) {
+  ExpectAll(Thinking(PromptThinking::kClosed),
+            {
+                {"Yes", "C(Yes)"},
+                {"\n</think>\nYes", "C(Yes)"},
+                {"<think>a</think>b", "C(<think>a</think>b)"},
+            });
+}
+
+TEST(ReplySplitter, WithoutMarkersAllIsContent) {
+  ExpectAll({.think_open = "", .think_close = ""},
+            {{"<think>a</think>b", "C(<think>a</think>b)"}});
+  ExpectAll({.think_open = "[THINK]", .think_close = "[/THINK]"},
+            {{"[THINK]a[/THINK]b", "T(a)C(b)"}});
+}
+
+TEST(ReplySplitter, TellsWhetherItIsThinking) {
+  const auto splitter = Make({});
+  EXPECT_FALSE(splitter->in_thinking());
+  splitter->Push("<think>");
+  EXPECT_TRUE(splitter->in_thinking());
+  splitter->Push("a</thi");
+  EXPECT_TRUE(splitter->in_thinking());
+  splitter->Push("nk>b");
+  EXPECT_FALSE(splitter->in_thinking());
+  EXPECT_TRUE(Make({.thinking = PromptThinking::kOpen})->in_thinking());
+  EXPECT_FALSE(
+      Make({.raw = true, .thinking = PromptThinking::kOpen})->in_thinking());
+}
+
+TEST(ReplySplitter, QwenCallsAreJsonInTags) {
+  const std::string call =
+      "<tool_call>\n{\"name\": \"get_weather\", \"arguments\": {\"city\": "
+      "\"Paris\"}}\n</tool_call>";
+  const std::string want = "F(get_weather {\"city\":\"Paris\"})";
+  ExpectAll(
+      Hermes(),
+      {
+          {call, want},
+          {"Checking.\n" + call + "\n" + call + "\n",
+           "C(Checking.)" + want + want},
+          {"<think>\nhm\n</think>\n\n" + call, "T(hm)" + want},
+          {"<think>" + call + "</think>x", "T(" + call + ")C(x)"},
+          {call + " and more", want + "C(and more)"},
+          {"a " + call + " b ", "C(a)" + want + "C(b )"},
+          {"<tool_call>{\"name\":\"f\"}</tool_call>", "F(f {})"},
+          {"<tool_call>{\"name\":\"f\",\"arguments\":null}</tool_call>",
+           "F(f {})"},
+          {"<tool_call>{\"name\":\"f\",\"arguments\":\"{\\\"a\\\": "
+           "[1]}\"}</tool_call>",
+           "F(f {\"a\":[1]})"},
+          {"<tool_call>{\"arguments\":{\"é\":1.50,\"b\":1e2},\"name\":\"f\"}"
+           "</tool_call>",
+           "F(f {\"é\":1.5,\"b\":100.0})"},
+          // The other family's spelling.
+          {"<tool_call>get_weather\n<arg_key>city</arg_key>\n<arg_value>Rome"
+           "</arg_value>\n</tool_call>",
+           "F(get_weather {\"city\":\"Rome\"})"},
+      });
+}
+
+TEST(ReplySplitter, MalformedCallsAreText) {
+  std::vector<Case> cases;
+  for (const std::string body :
+       {"{\"name\": \"f\", \"arguments\": {",
+        "{\"name\": \"f\"",
+        "",
+        " ",
+        "{}",
+        "{\"name\": \"\"}",
+        "{\"name\": 5}",
+        "[1]",
+        "plain",
+        "{\"name\": \"f\", \"arguments\": 5}",
+        "{\"name\": \"f\", \"arguments\": \"no\"}",
+        "{\"name\": \"f\", \"arguments\": []}",
+        "{\"name\": \"f}",
+        "{\"name\": \"\xFF\"}",
+        "{'name': 'f'}",
+        "<arg_key>a</arg_key><arg_value>b</arg_value>",
+        "f<arg_key>a</arg_key>",
+        "f<arg_key>a",
+        "f x<arg_value>b</arg_value>",
+        "f<arg_key>a</arg_key>x<arg_value>b</arg_value>",
+        "f<arg_key> </arg_key><arg_value>b</arg_value>",
+        "<tool_call>{\"name\":\"f\"}"}) {
+    const std::string text = absl::StrCat("<tool_call>", body, "</tool_call>");
+    cases.push_back({text, absl::StrCat("C(", text, ")")});
+    const std::string cut = absl::StrCat("a\n<tool_call>", body);
+    cases.push_back({cut, absl::StrCat("C(", cut, ")")});
+  }
+  cases.push_back({"a <tool_cal", "C(a <tool_cal)"});
+  cases.push_back({"a <tool_call", "C(a <tool_call)"});
+  const std::string deep = "<tool_call>{\"name\":\"f\",\"arguments\":{\"a\":" +
+                           std::string(5000, '[') + std::string(5000, ']') +
+                           "}}</tool_call>";
+  cases.push_back({deep, "C(" + deep + ")"});
+  ExpectAll(Hermes(), cases);
+}
+
+TEST(ReplySplitter, GlmCallsAreKeysAndValues) {
+  auto pair = [](const std::string& key, const std::string& value) {
+    return absl::StrCat("<arg_key>", key, "</arg_key>\n<arg_value>", value,
+                        "</arg_value>\n");
+  };
+  ExpectAll(
+      Glm(),
+      {
+          {"\n<tool_call>get_weather\n" + pair("city", "Paris") +
+               "</tool_call>",
+           "F(get_weather {\"city\":\"Paris\"})"},
+          // The schema decides: a city is a text even if it reads as a number.
+          {"<tool_call>get_weather\n" + pair("city", "5") + pair("n", "5") +
+               pair("any", "7") + pair("num", "7") + pair("list", "[1, {}]") +
+               pair("free", "true") + pair("other", "not json") +
+               "</tool_call>",
+           "F(get_weather {\"city\":\"5\",\"n\":5,\"any\":\"7\",\"num\":7,"
+           "\"list\":[1,{}],\"free\":true,\"other\":\"not json\"})"},
+          {"<tool_call>get_weather\n" + pair("any", "null") + "</tool_call>",
+           "F(get_weather {\"any\":null})"},
+          {"<tool_call>get_weather\n" + pair("city", " two\nlines ") +
+               "</tool_call>",
+           "F(get_weather {\"city\":\" two\\nlines \"})"},
+          {"<tool_call>now</tool_call>", "F(now {})"},
+          {"<tool_call>now\n</tool_call>", "F(now {})"},
+          {"<tool_call>get_weather<arg_key>city</arg_key><arg_value>x"
+           "</arg_value></tool_call>",
+           "F(get_weather {\"city\":\"x\"})"},
+          {"Hm.\n<tool_call>a</tool_call>\n<tool_call>b</tool_call>",
+           "C(Hm.)F(a {})F(b {})"},
+          {"<tool_call>{\"name\": \"f\", \"arguments\": {}}</tool_call>",
+           "F(f {})"},
+          {"<tool_call>a<b</tool_call>", "C(<tool_call>a<b</tool_call>)"},
+      });
+}
+
+TEST(ReplySplitter, ABareJsonCallIsOneWhenTheToolExists) {
+  const std::string call =
+      "{\"name\": \"get_weather\", \"arguments\": {\"n\": 2}}";
+  for (const ReplySplitterOptions& options : {Hermes(), Glm()}) {
+    ExpectAll(
+        options,
+        {
+            {call, "F(get_weather {\"n\":2})"},
+            {"\n" + call + "\n", "F(get_weather {\"n\":2})"},
+            {"<think>x</think>" + call, "T(x)F(get_weather {\"n\":2})"},
+            {"{\"name\": \"nope\", \"arguments\": {}}",
+             "C({\"name\": \"nope\", \"arguments\": {}})"},
+            {"{\"name\": \"get_weather\"", "C({\"name\": \"get_weather\")"},
+            {call + " is it", "C(" + call + " is it)"},
+            {"{\"a\": 1}", "C({\"a\": 1})"},
+            {"{\"na", "C({\"na)"},
+            {"{}", "C({})"},
+        });
+  }
+}
+
+TEST(ReplySplitter, WithoutToolsCallsAreText) {
+  const std::string call = "<tool_call>{\"name\":\"f\"}</tool_call>\n";
+  ExpectAll({.tool_calls = ToolCallFormat::kHermes},
+            {{call, "C(" + call + ")"}});
+  ExpectAll({.tools_json = kTools}, {{call, "C(" + call + ")"}});
+  const auto splitter = Make(Hermes());
+  splitter->Push("<tool_call>{\"name\":\"f\"}</tool_call>");
+  EXPECT_TRUE(splitter->has_tool_call());
+  EXPECT_FALSE(Make(Hermes())->has_tool_call());
+}
+
+TEST(ReplySplitter, StopStringsEndTheReplyBeforeThem) {
+  ExpectAll({.stop = {"END", "\n\n"}}, {
+                                           {"abcENDdef", "C(abc)#0"},
+                                           {"abc\n\nEND", "C(abc)#1"},
+                                           {"abcEN", "C(abcEN)"},
+                                           {"abcENEND", "C(abcEN)#0"},
+                                           {"END", "#0"},
+                                           {"<think>a\n\nb", "T(a)#1"},
+                                           {"\nENx\nE", "C(\nENx\nE)"},
+                                       });
+  // The match that starts first wins, although the other ends first.
+  ExpectAll({.stop = {"bc", "abcd"}}, {
+                                          {"xabcd", "C(x)#1"},
+                                          {"xabce", "C(xa)#0"},
+                                          {"xabc", "C(xa)#0"},
+                                      });
+  // Then the order of the list.
+  ExpectAll({.stop = {"ab", "abc"}}, {{"xabc", "C(x)#0"}});
+  ExpectAll({.stop = {"abc", "ab"}},
+            {{"xabc", "C(x)#0"}, {"xabd", "C(x)#1"}, {"xab", "C(x)#1"}});
+  // A stop string inside a call cuts it.
+  ReplySplitterOptions options = Hermes();
+  options.stop = {"}}"};
+  ExpectAll(options,
+            {{"<tool_call>{\"name\":\"f\",\"arguments\":{}}</tool_call>",
+              "C(<tool_call>{\"name\":\"f\",\"arguments\":{)#0"}});
+}
+
+TEST(ReplySplitter, NothingOfAStopStringIsShown) {
+  const auto splitter = Make({.stop = {"</answer>"}});
+  Log log;
+  for (const char c : std::string("fine</answe")) {
+    log.Add(splitter->Push(std::string(1, c)));
+    EXPECT_FALSE(splitter->stopped());
+  }
+  log.Add(splitter->Push("r> tail"));
+  EXPECT_TRUE(splitter->stopped());
+  EXPECT_TRUE(splitter->Push("more").empty());
+  EXPECT_TRUE(splitter->Finish().empty());
+  EXPECT_EQ(log.Take(), "C(fine)");
+}
+
+TEST(ReplySplitter, RawShowsEverythingAndStillStops) {
+  ExpectAll(
+      {.raw = true,
+       .tool_calls = ToolCallFormat::kHermes,
+       .tools_json = kTools,
+       .stop = {"END"}},
+      {{" <think>a</think>\n<tool_call>{\"name\":\"f\"}</tool_call>END",
+        "C( <think>a</think>\n<tool_call>{\"name\":\"f\"}</tool_call>)#0"}});
+}
+
+TEST(ReplySplitter, TextComesOutAsSoonAsItIsCertain) {
+  const auto splitter = Make(Hermes());
+  auto push = [&](const std::string& bytes) {
+    Log log;
+    log.Add(splitter->Push(bytes));
+    return log.Take();
+  };
+  EXPECT_EQ(push("Hello"), "C(Hello)");
+  EXPECT_EQ(push(" there <"), "C( there)");
+  EXPECT_EQ(push("b"), "C( <b)");
+  EXPECT_EQ(push("old"), "C(old)");
+  EXPECT_EQ(push("\n<tool_call>{\"name\":"), "");
+  EXPECT_EQ(push("\"f\"}</tool_call>"), "F(f {})");
+}
+
+TEST(ReplySplitter, BadOptionsAreRefused) {
+  EXPECT_EQ(ReplySplitter::Create({.stop = {"a", ""}}).status(),
+            absl::InvalidArgumentError("stop: an empty string stops nothing"));
+  EXPECT_EQ(ReplySplitter::Create({.stop = std::vector<std::string>(65, "x")})
+                .status(),
+            absl::InvalidArgumentError("stop: at most 64 strings, found 65"));
+  EXPECT_EQ(ReplySplitter::Create({.tools_json = "{}"}).status(),
+            absl::InvalidArgumentError(
+                "tools: expected a JSON array of declarations"));
+  EXPECT_EQ(ReplySplitter::Create({.tools_json = "[1"}).status(),
+            absl::InvalidArgumentError(
+                "tools: expected JSON, found something else at byte 2"));
+}
+
+TEST(ReplySplitter, OptionsComeFromTemplateAndPrompt) {
+  const auto t = ChatTemplate::FromText(
+      "t", "{{ messages[0].content }}<tool_call> arguments <think>\n");
+  ASSERT_TRUE(t.ok());
+  const ChatMessage hi{.role = "user", .content = "Hi"};
+  const auto prompt = (*t)->Render({&hi, 1});
+  ASSERT_TRUE(prompt.ok());
+  const ReplySplitterOptions options = ReplySplitter::OptionsFor(**t, *prompt);
+  EXPECT_EQ(options.thinking, PromptThinking::kOpen);
+  EXPECT_EQ(options.think_open, "<think>");
+  EXPECT_EQ(options.think_close, "</think>");
+  EXPECT_EQ(options.tool_calls, ToolCallFormat::kHermes);
+  EXPECT_FALSE(options.raw);
+}
+
+// Replies put together from the tokens that matter, cut anywhere, give what
+// they give whole.
+TEST(ReplySplitter, CutsDoNotMatter) {
+  const std::vector<std::string> parts = {
+      "<think>",
+      "</think>",
+      "<tool_call>",
+      "</tool_call>",
+      "\n",
+      " ",
+      "x",
+      "{\"name\": \"get_weather\", \"arguments\": {\"n\": 1}}",
+      "{\"name\"",
+      "<arg_key>",
+      "</arg_key>",
+      "<arg_value>",
+      "</arg_value>",
+      "city",
+      "<th",
+      "</",
+      "<tool",
+      "STOP",
+      "ST",
+      "O",
+      "\xE2\x82\xAC",
+      "}",
+      "get_weather"};
+  std::mt19937 random(20240726);
+  auto pick = [&](std::size_t n) {
+    return std::uniform_int_distribution<std::size_t>(0, n - 1)(random);
+  };
+  for (int round = 0; round < 6000; ++round) {
+    ReplySplitterOptions options;
+    options.thinking = static_cast<PromptThinking>(pick(3));
+    options.tool_calls = static_cast<ToolCallFormat>(pick(3));
+    if (pick(4) != 0) options.tools_json = kTools;
+    if (pick(3) == 0) options.stop = {"STOP", "OP", "x\n"};
+    if (pick(8) == 0) options.raw = true;
+    std::string reply;
+    for (std::size_t i = pick(12); i > 0; --i)
+      reply += parts[pick(parts.size())];
+    const std::string whole = Whole(options, reply);
+    for (int cutting = 0; cutting < 4; ++cutting) {
+      std::vector<std::size_t> cuts;
+      for (std::size_t at = 1; at < reply.size(); ++at) {
+        if (cutting == 0 || pick(3) == 0) cuts.push_back(at);
+      }
+      ASSERT_EQ(InPieces(options, reply, cuts), whole) << reply;
+    }
+  }
+}
+
+// Long holds must not cost quadratic time.
+TEST(ReplySplitter, LongRepliesAreLinear) {
+  for (const std::string unit : {"x", "\n", "<", "<tool_call>", "STO", " <"}) {
+    ReplySplitterOptions options = Hermes();
+    options.stop = {"STOP"};
+    const auto splitter = Make(options);
+    std::size_t bytes = 0;
+    auto count = [&](const std::vector<ReplyPiece>& pieces) {
+      for (const ReplyPiece& piece : pieces) bytes += piece.text.size();
+    };
+    for (int i = 0; i < 30'000; ++i) count(splitter->Push(unit));
+    count(splitter->Finish());
+    EXPECT_EQ(bytes, 30'000 * unit.size()) << unit;
+  }
+}
+
+}  // namespace
+}  // namespace fucina
