@@ -36,4 +36,9 @@
 #define FUCINA_UNROLLED(count) FUCINA_PRAGMA_(GCC unroll count)
 #endif
 
+// For the pieces of a kernel: a call between them would send arrays of sums
+// through memory, which halves the speed, and the compiler's own judgement does
+// that to the larger ones.
+#define FUCINA_KERNEL_INLINE inline __attribute__((always_inline))
+
 #endif  // FUCINA_CORE_KERNELS_TARGET_H_
