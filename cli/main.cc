@@ -11,8 +11,8 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/string_view.h"
 #include "cli/exit_code.h"
-// L #include "cli/inspect_command.h"
-// L #include "cli/plugins_command.h"
+#include "cli/inspect_command.h"
+#include "cli/plugins_command.h"
 #include "cli/run_command.h"
 #include "cli/version_command.h"
 #include "fucina/contract/options.h"
@@ -40,9 +40,8 @@ More:         fucina COMMAND --help
 absl::Status Dispatch(const std::string& command,
                       std::span<const std::string> args) {
   if (command == "run") return fucina::cli::RunRun(args);
-  // L  if (command == "inspect") return fucina::cli::RunInspect(args,
-  // std::cout); L  if (command == "plugins") return
-  // fucina::cli::RunPlugins(args, std::cout);
+  if (command == "inspect") return fucina::cli::RunInspect(args, std::cout);
+  if (command == "plugins") return fucina::cli::RunPlugins(args, std::cout);
   if (command == "version" || command == "--version") {
     return fucina::cli::RunVersion(args, std::cout);
   }

@@ -1,7 +1,7 @@
 # fucina_add_plugin(<name>
 #   SOURCES <files>...            # one of them ends with FUCINA_PLUGIN(<name>, …)
 #   [LINK <targets>...]           # private dependencies
-#   [CONFORMANCE <model.gguf>]    # adds the CTest conformance.<name>
+#   [CONFORMANCE <models>...]     # small models; each adds a CTest
 #   [NO_INSTALL])                 # a plugin that only tests use
 #
 # Builds lib/fucina/plugins/libfucina_<name>.so as target fucina_plugin_<name>,
@@ -11,8 +11,8 @@
 include(GNUInstallDirs)
 
 function(fucina_add_plugin name)
-  cmake_parse_arguments(PARSE_ARGV 1 PLUGIN "NO_INSTALL" "CONFORMANCE"
-                        "SOURCES;LINK")
+  cmake_parse_arguments(PARSE_ARGV 1 PLUGIN "NO_INSTALL" ""
+                        "SOURCES;LINK;CONFORMANCE")
   if(NOT name MATCHES "^[a-z0-9][a-z0-9_]*$")
     message(FATAL_ERROR "fucina_add_plugin: '${name}' is not a plugin name; "
                         "use lower-case letters, digits and underscores")
@@ -60,12 +60,15 @@ function(fucina_add_plugin name)
   endif()
 
   if(NOT PLUGIN_NO_INSTALL)
+    # So that a program built alone can bring its plugins up to date.
+    set_property(GLOBAL APPEND PROPERTY FUCINA_PLUGIN_TARGETS ${target})
     install(TARGETS ${target}
             LIBRARY DESTINATION ${CMAKE_INSTALL_LIBDIR}/fucina/plugins)
   endif()
-  if(PLUGIN_CONFORMANCE)
-    add_test(NAME conformance.${name}
+  foreach(model IN LISTS PLUGIN_CONFORMANCE)
+    get_filename_component(model_name ${model} NAME_WE)
+    add_test(NAME conformance.${name}.${model_name}
              COMMAND fucina::conformance --plugin $<TARGET_FILE:${target}>
-                     --model ${PLUGIN_CONFORMANCE})
-  endif()
+                     --model ${model})
+  endforeach()
 endfunction()

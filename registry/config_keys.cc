@@ -525,9 +525,9 @@ absl::StatusOr<Options> ResolveOptions(absl::string_view who,
   for (const OptionSpec& spec : specs) names.emplace_back(spec.name);
   std::map<std::string, std::string> values;
   for (const auto& [name, value] : texts) {
-    const auto spec =
-        std::find_if(specs.begin(), specs.end(),
-                     [&](const OptionSpec& s) { return s.name == name; });
+    const auto spec = std::find_if(
+        specs.begin(), specs.end(),
+        [&name = name](const OptionSpec& s) { return s.name == name; });
     const std::string& where = value.origin.place;
     if (spec == specs.end()) {
       const std::string nearest = NearestName(name, names);

@@ -36,8 +36,11 @@ const std::map<std::string, std::set<std::string>>& Allowed() {
       {"text", {"jinja", "gguf", "diag"}},
       {"decode", {"contract", "tensor", "diag"}},
       {"chat", {"decode", "text", "contract", "model", "tensor", "diag"}},
-      // Beyond the contract only what the layout table of abi.h measures.
-      {"plugin", {"contract", "tensor", "gguf", "parallel", "text"}},
+      // Beyond the contract only what the layout table of abi.h measures: the
+      // types of every header that a plugin may include.
+      {"plugin",
+       {"contract", "tensor", "gguf", "parallel", "text", "ops", "model",
+        "runner"}},
       {"registry",
        {"plugin", "contract", "decode", "text", "chat", "gguf", "parallel",
         "diag"}},
@@ -57,8 +60,6 @@ const std::map<std::string, std::set<std::string>>& AllowedHeaders() {
   static const std::map<std::string, std::set<std::string>> headers = {
       {"kernels>tensor", {"fucina/tensor/dtype.h", "fucina/tensor/blocks.h"}},
       {"chat>model", {"fucina/model/kv_file.h"}},
-      {"plugin>gguf", {"fucina/gguf/gguf_file.h"}},
-      {"plugin>parallel", {"fucina/parallel/thread_pool.h"}},
       {"plugin>text", {"fucina/text/tokenizer.h"}},
   };
   return headers;

@@ -2,6 +2,7 @@
 
 #include <cmath>
 #include <cstring>
+#include <filesystem>
 #include <map>
 #include <random>
 #include <set>
@@ -9,6 +10,7 @@
 #include <vector>
 
 #include "fucina/decode/sampler.h"
+#include "fucina/kernels/kernels.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
 #include "registry/config_keys.h"
@@ -387,6 +389,16 @@ TEST(PipelineConfig, WhatTheTableAcceptsTheSamplerAccepts) {
   }
 }
 
+TEST(PipelineConfig, KnowsEveryKernelLevel) {
+  for (const KernelLevel level : kAllKernelLevels) {
+    PipelineConfig c;
+    EXPECT_TRUE(Set(c, "kernel_level", Name(level),
+                    {Origin::Kind::kFlag, "--x", "", ""})
+                    .ok())
+        << Name(level);
+  }
+}
+
 TEST(PipelineConfig, YamlThatIsNotOursIsRefused) {
   EXPECT_EQ(Refusal("version: 1\nmodel: &m x\nfamily: *m\n"),
             "p.yaml:2: anchors (&name) are not allowed; write the value "
@@ -451,6 +463,18 @@ TEST(PipelineConfig, FilesThatCannotBeReadAreNamed) {
             dir.path() + ": not a regular file");
   EXPECT_EQ(LoadPipelineFile("/dev/zero", c).message(),
             "/dev/zero: not a regular file");
+}
+
+TEST(PipelineConfig, TheExamplesAreRead) {
+  int count = 0;
+  for (const auto& entry : std::filesystem::directory_iterator(
+           std::string(FUCINA_SOURCE_DIR) + "/examples/pipelines")) {
+    PipelineConfig c;
+    const absl::Status status = LoadPipelineFile(entry.path().string(), c);
+    EXPECT_TRUE(status.ok()) << status;
+    ++count;
+  }
+  EXPECT_GE(count, 8);
 }
 
 // --- options of plugins

@@ -9,6 +9,7 @@
 #include <cstdint>
 #include <map>
 #include <memory>
+#include <optional>
 #include <span>
 #include <string>
 #include <variant>
@@ -25,13 +26,29 @@
 #include "fucina/contract/drafter.h"
 #include "fucina/contract/options.h"
 #include "fucina/contract/phase_times.h"
+#include "fucina/gguf/gguf_error.h"
 #include "fucina/gguf/gguf_file.h"
+#include "fucina/gguf/gguf_writer.h"
+#include "fucina/model/kv_cache.h"
+#include "fucina/model/weights.h"
+#include "fucina/ops/attention.h"
+#include "fucina/ops/context.h"
+#include "fucina/ops/experts.h"
+#include "fucina/ops/kv_rows.h"
+#include "fucina/ops/linear.h"
+#include "fucina/ops/rope.h"
+#include "fucina/ops/routing.h"
+#include "fucina/parallel/flush_denormals.h"
+#include "fucina/parallel/thread_plan.h"
 #include "fucina/parallel/thread_pool.h"
 #include "fucina/plugin/registrar.h"
+#include "fucina/runner/descriptor.h"
+#include "fucina/runner/runner.h"
 #include "fucina/tensor/buffer.h"
 #include "fucina/tensor/dtype.h"
 #include "fucina/tensor/low_rank.h"
 #include "fucina/tensor/tensor.h"
+#include "fucina/text/tokenizer.h"
 #include "fucina/version.h"
 
 #define FUCINA_ABI_STRING_INNER_(x) #x
@@ -83,15 +100,16 @@ struct LayoutEntry {
   }
 #define FUCINA_LAYOUT_(type) FUCINA_LAYOUT_AS_(#type, type)
 
-// Every type of the boundary. A test fails when a public header defines a type
-// that is missing here. Internal linkage on purpose: each side measures for
-// itself, and no linker may merge the two.
+// Every type of the boundary: whatever the headers that a plugin may include
+// define. A test fails when one is missing here. Internal linkage on purpose:
+// each side measures for itself, and no linker may merge the two.
 constexpr LayoutEntry kLayoutTable[] = {
     // language libraries
     FUCINA_LAYOUT_(std::string),
     FUCINA_LAYOUT_AS_("std::vector", std::vector<int>),
     FUCINA_LAYOUT_AS_("std::span", std::span<const int>),
     FUCINA_LAYOUT_AS_("std::map", std::map<std::string, int>),
+    FUCINA_LAYOUT_AS_("std::optional", std::optional<std::string>),
     FUCINA_LAYOUT_AS_("std::unique_ptr", std::unique_ptr<int>),
     FUCINA_LAYOUT_(absl::Status),
     FUCINA_LAYOUT_(absl::string_view),
@@ -107,11 +125,16 @@ constexpr LayoutEntry kLayoutTable[] = {
     FUCINA_LAYOUT_(LowRank),
     // parallel
     FUCINA_LAYOUT_(ThreadPool),
+    FUCINA_LAYOUT_(ThreadPlan),
+    FUCINA_LAYOUT_(ThreadPlanSources),
+    FUCINA_LAYOUT_(ScopedFlushDenormals),
     // gguf
+    FUCINA_LAYOUT_(GgufError),
     FUCINA_LAYOUT_(GgufType),
     FUCINA_LAYOUT_(GgufValue),
     FUCINA_LAYOUT_(GgufTensorInfo),
     FUCINA_LAYOUT_(GgufFile),
+    FUCINA_LAYOUT_(GgufWriter),
     // contract
     FUCINA_LAYOUT_(LinearSite),
     FUCINA_LAYOUT_(SiteShape),
@@ -131,6 +154,50 @@ constexpr LayoutEntry kLayoutTable[] = {
     FUCINA_LAYOUT_(Phase),
     FUCINA_LAYOUT_(PhaseTimes),
     FUCINA_LAYOUT_(PhaseReporter),
+    // ops
+    FUCINA_LAYOUT_(ops::Context),
+    FUCINA_LAYOUT_(ops::AttentionItem),
+    FUCINA_LAYOUT_(ops::AttentionScratch),
+    FUCINA_LAYOUT_(ops::ExpertWeights),
+    FUCINA_LAYOUT_(ops::PackedExperts),
+    FUCINA_LAYOUT_(ops::ExpertChoice),
+    FUCINA_LAYOUT_(ops::ExpertScratch),
+    FUCINA_LAYOUT_(ops::KvShape),
+    FUCINA_LAYOUT_(ops::KvRows),
+    FUCINA_LAYOUT_(ops::LinearPart),
+    FUCINA_LAYOUT_(ops::PackedLinear),
+    FUCINA_LAYOUT_(ops::ActivationRows),
+    FUCINA_LAYOUT_(ops::LinearJob),
+    FUCINA_LAYOUT_(ops::RopePairing),
+    FUCINA_LAYOUT_(ops::RopeScalingKind),
+    FUCINA_LAYOUT_(ops::RopeScaling),
+    FUCINA_LAYOUT_(ops::RopeSpec),
+    FUCINA_LAYOUT_(ops::RopeTable),
+    FUCINA_LAYOUT_(ops::RoutingGate),
+    FUCINA_LAYOUT_(ops::RoutingRule),
+    // model
+    FUCINA_LAYOUT_(KvGeometry),
+    FUCINA_LAYOUT_(KvCache),
+    FUCINA_LAYOUT_(Weights),
+    // runner
+    FUCINA_LAYOUT_(BlockStyle),
+    FUCINA_LAYOUT_(ExpertGating),
+    FUCINA_LAYOUT_(Presence),
+    FUCINA_LAYOUT_(FeedForward),
+    FUCINA_LAYOUT_(HeadDimDefault),
+    FUCINA_LAYOUT_(FamilyRules),
+    FUCINA_LAYOUT_(Descriptor),
+    FUCINA_LAYOUT_(RunnerOptions),
+    FUCINA_LAYOUT_(Runner),
+    // text
+    FUCINA_LAYOUT_(TokenClass),
+    FUCINA_LAYOUT_(ParseSpecial),
+    FUCINA_LAYOUT_(EncodeOptions),
+    FUCINA_LAYOUT_(TextSegment),
+    FUCINA_LAYOUT_(DecodeOptions),
+    FUCINA_LAYOUT_(TokenizerOptions),
+    FUCINA_LAYOUT_(SpecialTokens),
+    FUCINA_LAYOUT_(Tokenizer),
     // plugin
     FUCINA_LAYOUT_(SamplingDefaults),
     FUCINA_LAYOUT_(ChatTraits),
