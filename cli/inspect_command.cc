@@ -16,6 +16,7 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
 #include "absl/strings/str_join.h"
+#include "cli/exit_code.h"
 #include "fucina/diag/printable.h"
 #include "fucina/diag/status_macros.h"
 #include "fucina/gguf/gguf_file.h"
@@ -387,12 +388,13 @@ absl::Status RunInspect(std::span<const std::string> args, std::ostream& out) {
     out << InspectUsage();
     return absl::OkStatus();
   }
-  FUCINA_ASSIGN_OR_RETURN(const std::unique_ptr<GgufFile> file,
-                          GgufFile::Open(options.path));
+  const absl::StatusOr<std::unique_ptr<GgufFile>> file =
+      GgufFile::Open(options.path);
+  if (!file.ok()) return WithExitCode(file.status(), ExitCode::kFile);
   if (options.json) {
-    PrintJson(*file, options, out);
+    PrintJson(**file, options, out);
   } else {
-    PrintText(*file, options, out);
+    PrintText(**file, options, out);
   }
   return absl::OkStatus();
 }

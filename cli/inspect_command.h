@@ -19,8 +19,8 @@ absl::string_view InspectUsage();
 // or folder, and any of --keys (all metadata), --tensors (all tensors), --json
 // (the same as JSON), --help.
 //
-// Errors of the file carry a GgufError (FindGgufError); an InvalidArgument
-// without one is wrong usage. Nothing is written then.
+// Errors of the file carry a GgufError (FindGgufError) and ExitCode::kFile; an
+// InvalidArgument without them is wrong usage. Nothing is written then.
 absl::Status RunInspect(std::span<const std::string> args, std::ostream& out);
 
 }  // namespace fucina::cli

@@ -7,6 +7,7 @@
 #include <string>
 #include <vector>
 
+#include "cli/exit_code.h"
 #include "fucina/gguf/gguf_error.h"
 #include "fucina/gguf/gguf_writer.h"
 #include "gmock/gmock.h"
@@ -141,6 +142,7 @@ TEST_F(Inspect, WrongUsageIsNoErrorOfTheFile) {
   EXPECT_THAT(std::string(none.message()), HasSubstr("expected a file"));
   const absl::Status unknown = Fail({"m.gguf", "--tensor"});
   EXPECT_EQ(FindGgufError(unknown), std::nullopt);
+  EXPECT_EQ(ExitCodeOf(unknown), ExitCode::kUsage);
   EXPECT_THAT(std::string(unknown.message()),
               HasSubstr("unknown flag '--tensor'; known are --keys, --tensors, "
                         "--json and --help"));
@@ -149,11 +151,13 @@ TEST_F(Inspect, WrongUsageIsNoErrorOfTheFile) {
 }
 
 TEST_F(Inspect, ErrorsOfTheFileKeepTheirKind) {
-  EXPECT_EQ(Fail({folder_ + "/absent.gguf"}).code(),
-            absl::StatusCode::kNotFound);
+  const absl::Status absent = Fail({folder_ + "/absent.gguf"});
+  EXPECT_EQ(absent.code(), absl::StatusCode::kNotFound);
+  EXPECT_EQ(ExitCodeOf(absent), ExitCode::kFile);
   const std::string page = folder_ + "/page.gguf";
   std::ofstream(page) << "<html><body>503 Service Unavailable</body></html>";
   EXPECT_EQ(FindGgufError(Fail({page})), GgufError::kBadMagic);
+  EXPECT_EQ(ExitCodeOf(Fail({page})), ExitCode::kFile);
 }
 
 TEST_F(Inspect, AFileWithADashGoesAfterTheSeparator) {
