@@ -29,9 +29,11 @@ const std::map<std::string, std::set<std::string>>& Allowed() {
       {"kernels", {"tensor"}},
       {"ops", {"kernels", "tensor", "parallel", "diag"}},
       {"contract", {"tensor", "diag"}},
-      {"model", {"contract", "ops", "gguf", "tensor", "parallel", "diag"}},
+      {"model",
+       {"contract", "ops", "kernels", "gguf", "tensor", "parallel", "diag"}},
       {"runner",
-       {"model", "contract", "ops", "gguf", "tensor", "parallel", "diag"}},
+       {"model", "contract", "ops", "kernels", "gguf", "tensor", "parallel",
+        "diag"}},
       {"jinja", {"diag"}},
       {"text", {"jinja", "gguf", "diag"}},
       {"decode", {"contract", "tensor", "diag"}},
@@ -57,8 +59,14 @@ const std::map<std::string, std::set<std::string>>& Allowed() {
 // Files whose arrows are narrower than their room's.
 const std::map<std::string, std::set<std::string>>& AllowedHeaders() {
   // kernels sees number formats only; chat takes only the saved cache of model.
+  // Loaders and the reference block decode rows of the file's formats; the
+  // runner picks the kernel level.
   static const std::map<std::string, std::set<std::string>> headers = {
       {"kernels>tensor", {"fucina/tensor/dtype.h", "fucina/tensor/blocks.h"}},
+      {"model>kernels", {"fucina/kernels/quantize.h"}},
+      {"runner>kernels",
+       {"fucina/kernels/kernels.h", "fucina/kernels/quantize.h",
+        "fucina/kernels/f16.h"}},
       {"chat>model", {"fucina/model/kv_file.h"}},
       {"plugin>text", {"fucina/text/tokenizer.h"}},
   };
