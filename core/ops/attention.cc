@@ -194,9 +194,11 @@ class Pass {
             RunTask(scratch_.tasks[i], worker);
           }
         });
-    // A merge is short: two of them do not pay for a hand-over.
+    // Merging one slot takes some tens of nanoseconds: a few hundred do not pay
+    // for a hand-over.
+    const auto num_merges = static_cast<std::int64_t>(scratch_.merges.size());
     context_.pool.ParallelFor(
-        static_cast<std::int64_t>(scratch_.merges.size()), 8,
+        num_merges, slots_used_ < 256 ? num_merges + 1 : 1,
         [this](std::int64_t begin, std::int64_t end, int /*worker*/) {
           for (std::int64_t i = begin; i < end; ++i) {
             RunMerge(scratch_.merges[i]);
@@ -229,24 +231,31 @@ class Pass {
       if (item.num_rows == 0) continue;
       const int last = item.position + item.num_rows - 1;
       const int num_splits = last / kKvRunPositions + 1;
+      // Few rows stay together when heads and splits are work enough: every
+      // further tile reads all keys and values again.
+      int tiles = 1;
+      if (item.num_rows > widest ||
+          num_splits * num_kv_heads < 2 * context_.pool.num_threads()) {
+        tiles = (item.num_rows + tile_rows - 1) / tile_rows;
+      }
+      const int rows = (item.num_rows + tiles - 1) / tiles;
       for (int kv_head = 0; kv_head < num_kv_heads; ++kv_head) {
         for (int head = 0; head < group_; head += heads) {
-          for (int row = 0; row < item.num_rows; row += tile_rows) {
-            const Tile tile = {
-                .item = i,
-                .kv_head = kv_head,
-                .first_head = head,
-                .num_heads = std::min(heads, group_ - head),
-                .row = row,
-                .num_rows = std::min(tile_rows, item.num_rows - row)};
-            slot = AddTile(tile, item.num_rows <= tile_rows ? num_splits : 1,
-                           slot);
+          for (int row = 0; row < item.num_rows; row += rows) {
+            const Tile tile = {.item = i,
+                               .kv_head = kv_head,
+                               .first_head = head,
+                               .num_heads = std::min(heads, group_ - head),
+                               .row = row,
+                               .num_rows = std::min(rows, item.num_rows - row)};
+            slot = AddTile(tile, tiles == 1 ? num_splits : 1, slot);
           }
         }
       }
     }
     std::sort(scratch_.tasks.begin(), scratch_.tasks.end(),
               [](const Task& a, const Task& b) { return a.cost > b.cost; });
+    slots_used_ = slot;
   }
 
   // As one task, or as one per split when there is more than one and room for
@@ -412,6 +421,7 @@ class Pass {
   const int head_dim_;
   const int value_stride_;
   const int group_;  // query heads per KV head
+  std::int64_t slots_used_ = 0;
 };
 
 }  // namespace
