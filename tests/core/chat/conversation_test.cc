@@ -6,6 +6,7 @@
 #include <string>
 #include <vector>
 
+#include "absl/strings/str_cat.h"
 #include "fucina/gguf/gguf_file.h"
 #include "fucina/text/utf8_stream.h"
 #include "gmock/gmock.h"
@@ -140,7 +141,8 @@ TEST_F(ConversationTest, RepliesAndRemembers) {
   const Reply first =
       conversation
           ->Send("Capital of Norway?",
-                 {.on_text = [&](absl::string_view t) { shown += t; }})
+                 {.on_text =
+                      [&](absl::string_view t) { absl::StrAppend(&shown, t); }})
           .value();
   EXPECT_EQ(first.content, "Oslo.");
   EXPECT_EQ(shown, "Oslo.");
@@ -169,7 +171,8 @@ TEST_F(ConversationTest, ThinkingIsTakenApartAndCounted) {
   const Reply reply =
       conversation
           ->Send("Capital of France?",
-                 {.on_text = [&](absl::string_view t) { shown += t; },
+                 {.on_text =
+                      [&](absl::string_view t) { absl::StrAppend(&shown, t); },
                   .on_piece =
                       [&](const ReplyPiece& piece) {
                         (piece.kind == ReplyPiece::Kind::kThinking ? thinking
@@ -213,7 +216,9 @@ TEST_F(ConversationTest, StopStringsActAcrossTokensAndNothingOfThemLeaks) {
   std::string shown;
   const Reply reply =
       conversation
-          ->Send("x", {.on_text = [&](absl::string_view t) { shown += t; }})
+          ->Send("x",
+                 {.on_text =
+                      [&](absl::string_view t) { absl::StrAppend(&shown, t); }})
           .value();
   EXPECT_EQ(reply.content, "one ST, two ");
   EXPECT_EQ(shown, "one ST, two ");

@@ -66,7 +66,9 @@ TEST(AdapterSet, FindsOnlyWhatIsThere) {
   AdapterSet set;
   EXPECT_EQ(set.Find(0, LinearSite::kQ), nullptr);
   set.layers.resize(2);
-  set.layers[1][static_cast<int>(LinearSite::kUp)] = LowRank{.scale = 2};
+  LowRank pair;
+  pair.scale = 2;
+  set.layers[1][static_cast<int>(LinearSite::kUp)] = pair;
   EXPECT_EQ(set.Find(1, LinearSite::kQ), nullptr);
   ASSERT_NE(set.Find(1, LinearSite::kUp), nullptr);
   EXPECT_EQ(set.Find(1, LinearSite::kUp)->scale, 2.0F);
