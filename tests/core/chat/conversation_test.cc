@@ -89,7 +89,8 @@ class ConversationTest : public ::testing::Test {
     decoder_.script.clear();
     decoder_.next = 0;
     for (const std::string& reply : replies) {
-      for (const TokenId id : tokenizer_->Encode(reply).value()) {
+      const std::vector<TokenId> ids = tokenizer_->Encode(reply).value();
+      for (const TokenId id : ids) {
         decoder_.script.push_back(id);
       }
       decoder_.script.push_back(kTurnEnd);
