@@ -34,6 +34,11 @@ std::uint64_t Read32(const char* p) {
   return value;
 }
 
+std::size_t Joint(char left, char right) {
+  return static_cast<std::size_t>(static_cast<unsigned char>(left)) << 8 |
+         static_cast<unsigned char>(right);
+}
+
 std::size_t PowerOfTwoAtLeast(std::size_t n) {
   std::size_t power = 16;
   while (power < n) power *= 2;
@@ -62,83 +67,85 @@ ByteBpe::~ByteBpe() = default;
 
 // --- symbols ----------------------------------------------------------------
 
-std::uint64_t ByteBpe::Hash(absl::string_view bytes) const {
+std::uint64_t ByteBpe::Key(absl::string_view bytes) const {
   const char* p = bytes.data();
   std::size_t left = bytes.size();
+  if (left <= 7) {
+    const std::uint64_t size = static_cast<std::uint64_t>(left) << 56;
+    if (left >= 4) {
+      return size | Read32(p + left - 4) << (8 * (left - 4)) | Read32(p);
+    }
+    std::uint64_t packed = 0;
+    for (std::size_t i = 0; i < left; ++i) {
+      packed |= static_cast<std::uint64_t>(static_cast<unsigned char>(p[i]))
+                << (8 * i);
+    }
+    return size | packed;
+  }
   std::uint64_t hash = seed_ ^ left;
   while (left > 16) {
     hash = Mix(Read64(p) ^ kMixA ^ hash, Read64(p + 8) ^ kMixB);
     p += 16;
     left -= 16;
   }
-  std::uint64_t a = 0;
-  std::uint64_t b = 0;
-  if (left >= 8) {
-    a = Read64(p);
-    b = Read64(p + left - 8);
-  } else if (left >= 4) {
-    a = Read32(p);
-    b = Read32(p + left - 4);
-  } else if (left > 0) {
-    const auto byte = [p](std::size_t i) {
-      return static_cast<std::uint64_t>(static_cast<unsigned char>(p[i]));
-    };
-    a = byte(0) << 16 | byte(left / 2) << 8 | byte(left - 1);
-  }
-  return Mix(Mix(a ^ kMixA ^ hash, b ^ kMixB ^ seed_), kMixB);
+  // What is left, 1 to 16 bytes; shorter than 8, it overlaps what was read.
+  const std::uint64_t b = Read64(p + left - 8);
+  const std::uint64_t a = left >= 8 ? Read64(p) : b;
+  return Mix(a ^ kMixA ^ hash, b ^ kMixB ^ seed_) | std::uint64_t{1} << 63;
 }
 
-std::int32_t ByteBpe::Lookup(absl::string_view bytes,
-                             std::uint64_t hash) const {
+std::size_t ByteBpe::IndexSlot(std::uint64_t key) const {
+  return Mix(key ^ seed_, kMixB) & (index_.size() - 1);
+}
+
+std::int32_t ByteBpe::Lookup(absl::string_view bytes, std::uint64_t key) const {
   const std::size_t mask = index_.size() - 1;
-  const auto tag = static_cast<std::uint32_t>(hash >> 32);
-  for (std::size_t slot = hash & mask;; slot = (slot + 1) & mask) {
+  for (std::size_t slot = IndexSlot(key);; slot = (slot + 1) & mask) {
     const Entry& entry = index_[slot];
     if (entry.symbol < 0) return -1;
-    if (entry.tag == tag &&
-        bytes_of_[static_cast<std::size_t>(entry.symbol)] == bytes) {
+    if (entry.key == key &&
+        (bytes.size() <= 7 ||
+         bytes_of_[static_cast<std::size_t>(entry.symbol)] == bytes)) {
       return entry.symbol;
     }
   }
 }
 
-void ByteBpe::Insert(std::int32_t symbol, std::uint64_t hash) {
+void ByteBpe::Insert(std::int32_t symbol, std::uint64_t key) {
   if ((num_indexed_ + 1) * 3 > index_.size() * 2) {
     std::vector<Entry> old(index_.size() * 2);
     old.swap(index_);
     num_indexed_ = 0;
     for (const Entry& entry : old) {
-      if (entry.symbol < 0) continue;
-      Insert(entry.symbol,
-             Hash(bytes_of_[static_cast<std::size_t>(entry.symbol)]));
+      if (entry.symbol >= 0) Insert(entry.symbol, entry.key);
     }
   }
   const std::size_t mask = index_.size() - 1;
-  std::size_t slot = hash & mask;
+  std::size_t slot = IndexSlot(key);
   while (index_[slot].symbol >= 0) slot = (slot + 1) & mask;
-  index_[slot] = {symbol, static_cast<std::uint32_t>(hash >> 32)};
+  index_[slot] = {key, symbol};
   ++num_indexed_;
 }
 
 bool ByteBpe::AddToken(std::int32_t id, absl::string_view bytes) {
   FUCINA_CHECK(id >= 0 && id < num_tokens_ && !bytes.empty()) << id;
-  const std::uint64_t hash = Hash(bytes);
-  if (Lookup(bytes, hash) >= 0) return false;
+  const std::uint64_t key = Key(bytes);
+  if (Lookup(bytes, key) >= 0) return false;
   bytes_of_[static_cast<std::size_t>(id)] = bytes;
   longest_token_ = std::max(longest_token_, bytes.size());
-  Insert(id, hash);
+  Insert(id, key);
   return true;
 }
 
 std::int32_t ByteBpe::Intern(absl::string_view bytes) {
-  const std::uint64_t hash = Hash(bytes);
-  if (const std::int32_t symbol = Lookup(bytes, hash); symbol >= 0) {
+  const std::uint64_t key = Key(bytes);
+  if (const std::int32_t symbol = Lookup(bytes, key); symbol >= 0) {
     return symbol;
   }
   const auto symbol = static_cast<std::int32_t>(bytes_of_.size());
   extra_bytes_.push_back(std::make_unique<std::string>(bytes));
   bytes_of_.push_back(*extra_bytes_.back());
-  Insert(symbol, hash);
+  Insert(symbol, key);
   return symbol;
 }
 
@@ -152,7 +159,7 @@ void ByteBpe::FinishTokens() {
 
 std::int32_t ByteBpe::Find(absl::string_view bytes) const {
   if (bytes.empty() || bytes.size() > longest_token_) return -1;
-  const std::int32_t symbol = Lookup(bytes, Hash(bytes));
+  const std::int32_t symbol = Lookup(bytes, Key(bytes));
   return symbol < num_tokens_ ? symbol : -1;
 }
 
@@ -185,11 +192,20 @@ bool ByteBpe::AddMerge(absl::string_view left, absl::string_view right,
                             static_cast<std::uint32_t>(right_symbol);
   Pair& pair = pairs_[PairSlot(key)];
   if (pair.merged < 0) pair = {key, rank, merged};
+  joins_.set(Joint(left.back(), right.front()));
   return left_symbol < num_tokens_ && right_symbol < num_tokens_ &&
          merged < num_tokens_;
 }
 
 // --- encoding ---------------------------------------------------------------
+
+ByteBpe::Scratch::Scratch(std::size_t text_bytes) {
+  // 256 KiB, an eighth of a common second-level cache; making it takes as long
+  // as encoding about a kilobyte.
+  constexpr std::size_t kLines = 4096;
+  constexpr std::size_t kLongText = 8192;
+  if (text_bytes >= kLongText) cache_.resize(kLines);
+}
 
 void ByteBpe::SetPair(Scratch& scratch, std::size_t left,
                       std::size_t right) const {
@@ -287,8 +303,26 @@ std::size_t ByteBpe::EmitBytes(absl::string_view bytes,
   return absl::string_view::npos;
 }
 
+// A long piece is first cut where no merge ever joins two bytes; what happens
+// on one side of such a cut cannot touch the other.
 std::size_t ByteBpe::Merge(absl::string_view piece, Scratch& scratch,
                            std::vector<std::int32_t>& ids) const {
+  if (piece.size() <= kShortPiece) return MergeRun(piece, scratch, ids);
+  std::size_t begin = 0;
+  for (std::size_t end = 1; end <= piece.size(); ++end) {
+    if (end < piece.size() && joins_[Joint(piece[end - 1], piece[end])]) {
+      continue;
+    }
+    const std::size_t missing =
+        MergeRun(piece.substr(begin, end - begin), scratch, ids);
+    if (missing != absl::string_view::npos) return begin + missing;
+    begin = end;
+  }
+  return absl::string_view::npos;
+}
+
+std::size_t ByteBpe::MergeRun(absl::string_view piece, Scratch& scratch,
+                              std::vector<std::int32_t>& ids) const {
   LoadSymbols(piece, scratch);
   if (piece.size() <= kShortPiece) {
     MergeShort(scratch);
@@ -310,12 +344,12 @@ std::size_t ByteBpe::Merge(absl::string_view piece, Scratch& scratch,
   return absl::string_view::npos;
 }
 
-std::size_t ByteBpe::Encode(absl::string_view piece, bool whole_first,
-                            Scratch& scratch,
-                            std::vector<std::int32_t>& ids) const {
-  if (piece.empty()) return absl::string_view::npos;
-  const std::int32_t id = Find(piece);
-  if (id < 0) return Merge(piece, scratch, ids);
+std::size_t ByteBpe::EncodeAnew(absl::string_view piece, std::uint64_t key,
+                                bool whole_first, Scratch& scratch,
+                                std::vector<std::int32_t>& ids) const {
+  const std::int32_t id =
+      piece.size() <= longest_token_ ? Lookup(piece, key) : -1;
+  if (id < 0 || id >= num_tokens_) return Merge(piece, scratch, ids);
   std::atomic<std::uint8_t>& known = whole_[static_cast<std::size_t>(id)];
   const std::uint8_t state =
       whole_first ? 1 : known.load(std::memory_order_relaxed);
@@ -327,6 +361,35 @@ std::size_t ByteBpe::Encode(absl::string_view piece, bool whole_first,
   const std::size_t missing = Merge(piece, scratch, ids);
   const bool whole = ids.size() == size + 1 && ids.back() == id;
   known.store(whole ? 1 : 2, std::memory_order_relaxed);
+  return missing;
+}
+
+std::size_t ByteBpe::Encode(absl::string_view piece, bool whole_first,
+                            Scratch& scratch,
+                            std::vector<std::int32_t>& ids) const {
+  if (piece.empty()) return absl::string_view::npos;
+  if (scratch.cache_.empty() || piece.size() > Scratch::kCachedBytes) {
+    const std::uint64_t key = piece.size() <= longest_token_ ? Key(piece) : 0;
+    return EncodeAnew(piece, key, whole_first, scratch, ids);
+  }
+  const std::uint64_t key = Key(piece);
+  Scratch::Cached& line =
+      scratch.cache_[Mix(key, kMixA) & (scratch.cache_.size() - 1)];
+  if (line.key == key && line.size == piece.size() &&
+      std::memcmp(line.bytes, piece.data(), piece.size()) == 0) {
+    ids.insert(ids.end(), line.ids, line.ids + line.num_ids);
+    return absl::string_view::npos;
+  }
+  const std::size_t size = ids.size();
+  const std::size_t missing = EncodeAnew(piece, key, whole_first, scratch, ids);
+  const std::size_t num_ids = ids.size() - size;
+  if (missing == absl::string_view::npos && num_ids <= Scratch::kCachedIds) {
+    line.key = key;
+    line.size = static_cast<std::uint8_t>(piece.size());
+    line.num_ids = static_cast<std::uint8_t>(num_ids);
+    std::memcpy(line.bytes, piece.data(), piece.size());
+    std::copy_n(ids.data() + size, num_ids, line.ids);
+  }
   return missing;
 }
 

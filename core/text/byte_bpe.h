@@ -15,6 +15,7 @@
 
 #include <array>
 #include <atomic>
+#include <bitset>
 #include <cstddef>
 #include <cstdint>
 #include <memory>
@@ -62,13 +63,16 @@ class ByteBpe {
     std::int32_t merged = -1;  // -1 marks a free slot
   };
   struct Entry {
-    std::int32_t symbol = -1;
-    std::uint32_t tag = 0;  // the hash's high half
+    std::uint64_t key = 0;
+    std::int32_t symbol = -1;  // -1 marks a free slot
   };
 
-  std::uint64_t Hash(absl::string_view bytes) const;
-  std::int32_t Lookup(absl::string_view bytes, std::uint64_t hash) const;
-  void Insert(std::int32_t symbol, std::uint64_t hash);
+  // Up to seven bytes are their own key, so that most look-ups touch one cache
+  // line; a longer string has its hash and the top bit.
+  std::uint64_t Key(absl::string_view bytes) const;
+  std::size_t IndexSlot(std::uint64_t key) const;
+  std::int32_t Lookup(absl::string_view bytes, std::uint64_t key) const;
+  void Insert(std::int32_t symbol, std::uint64_t key);
   std::int32_t Intern(absl::string_view bytes);
   std::size_t PairSlot(std::uint64_t key) const;
 
@@ -80,6 +84,11 @@ class ByteBpe {
                         std::vector<std::int32_t>& ids) const;
   std::size_t Merge(absl::string_view piece, Scratch& scratch,
                     std::vector<std::int32_t>& ids) const;
+  std::size_t MergeRun(absl::string_view piece, Scratch& scratch,
+                       std::vector<std::int32_t>& ids) const;
+  std::size_t EncodeAnew(absl::string_view piece, std::uint64_t key,
+                         bool whole_first, Scratch& scratch,
+                         std::vector<std::int32_t>& ids) const;
 
   int num_tokens_;
   std::uint64_t seed_;  // of the hashes: files cannot aim at collisions
@@ -92,13 +101,21 @@ class ByteBpe {
   std::vector<Pair> pairs_;  // the same
   std::array<std::int32_t, 256> byte_symbol_ = {};
   std::int32_t last_merged_ = -1;
+  // Two bytes that some merge puts side by side: last of left, first of right.
+  std::bitset<65536> joins_;
   // What merging gives for a piece that is a token: 0 not yet known, 1 that
   // token, 2 something else. Idempotent, so races are harmless.
   mutable std::vector<std::atomic<std::uint8_t>> whole_;
 };
 
-// Symbols of the piece at hand, and the queue of merges for long pieces.
+// Symbols of the piece at hand, the queue of merges for long pieces, and, for
+// long texts, the pieces met last.
 class ByteBpe::Scratch {
+ public:
+  // `text_bytes` is the length of the text that is about to be encoded: only a
+  // long one repays the making of the cache.
+  explicit Scratch(std::size_t text_bytes);
+
  private:
   friend class ByteBpe;
   struct Symbol {
@@ -108,8 +125,19 @@ class ByteBpe::Scratch {
     std::uint32_t previous = 0;
     std::uint32_t next = 0;
   };
+  static constexpr std::size_t kCachedBytes = 22;
+  static constexpr std::size_t kCachedIds = 8;
+  // One cache line.
+  struct Cached {
+    std::uint64_t key = 0;
+    std::uint8_t size = 0;  // of the piece; 0 marks a free line
+    std::uint8_t num_ids = 0;
+    char bytes[kCachedBytes] = {};
+    std::int32_t ids[kCachedIds] = {};
+  };
   std::vector<Symbol> symbols_;
   std::vector<std::uint64_t> queue_;  // rank << 32 | position, least on top
+  std::vector<Cached> cache_;         // by key, the newest wins; may be empty
 };
 
 }  // namespace fucina::text

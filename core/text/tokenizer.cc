@@ -329,7 +329,7 @@ absl::Status Tokenizer::Impl::EncodeAround(
     absl::string_view text,
     std::span<const text::SpecialSpellings::Match> matches,
     std::vector<TokenId>& ids) const {
-  text::ByteBpe::Scratch scratch;
+  text::ByteBpe::Scratch scratch(text.size());
   std::size_t at = 0;
   for (const text::SpecialSpellings::Match& match : matches) {
     FUCINA_RETURN_IF_ERROR(EncodeFragment(text, at, match.begin, scratch, ids));
