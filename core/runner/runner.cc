@@ -123,6 +123,7 @@ absl::StatusOr<std::unique_ptr<Runner>> Runner::Load(
   const Descriptor& d = impl->d;
   impl->style = options.block_style.value_or(d.block_style);
   impl->info = MakeInfo(d);
+  impl->info.kernel_level = std::string(Name(level));
   impl->geometry = {.num_layers = d.num_layers,
                     .num_kv_heads = d.num_kv_heads,
                     .head_dim = d.head_dim,

@@ -51,7 +51,7 @@ const std::map<std::string, std::set<std::string>>& Allowed() {
         "tensor", "parallel", "diag"}},
       {"cli",
        {"registry", "plugin", "contract", "chat", "decode", "text", "gguf",
-        "tensor", "parallel", "diag"}},
+        "kernels", "tensor", "parallel", "diag"}},
   };
   return allowed;
 }
@@ -68,6 +68,7 @@ const std::map<std::string, std::set<std::string>>& AllowedHeaders() {
        {"fucina/kernels/kernels.h", "fucina/kernels/quantize.h",
         "fucina/kernels/f16.h"}},
       {"chat>model", {"fucina/model/kv_file.h"}},
+      {"cli>kernels", {"fucina/kernels/kernels.h"}},
       {"plugin>text", {"fucina/text/tokenizer.h"}},
   };
   return headers;
@@ -180,7 +181,7 @@ TEST(IncludeGraph, ForeignLibrariesStayInTheirFile) {
        {"registry/plugin_loader.cc",
         "registry/include/fucina/plugin/manifest.h"}},
       {"yaml-cpp/", {"registry/pipeline_config.cc"}},
-      {"CLI/", {"cli/main.cc"}},
+      {"CLI/", {"cli/run_flags.cc"}},
   };
   const std::regex pattern("^\\s*#\\s*include\\s*[\"<]([^\">]+)[\">]");
   for (const char* top : {"core", "registry", "plugins", "cli"}) {
@@ -200,8 +201,14 @@ TEST(IncludeGraph, ForeignLibrariesStayInTheirFile) {
             break;
           }
         }
-        // Vector intrinsics live in the kernels room and nowhere else.
-        if (target.find("intrin.h") != std::string::npos) {
+        // Vector arithmetic lives in the kernels room and nowhere else. The
+        // thread team touches the processor, not numbers: its pause hint and
+        // the control register that flushes subnormals.
+        const bool touches_processor =
+            file == "core/parallel/thread_pool.cc" ||
+            file == "core/parallel/flush_denormals.cc";
+        if (target.find("intrin.h") != std::string::npos &&
+            !touches_processor) {
           EXPECT_EQ(RoomOf(file), "kernels") << file << ":" << line;
         }
       }

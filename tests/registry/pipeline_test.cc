@@ -176,7 +176,7 @@ TEST_F(PipelineTest, BuildsAndReports) {
       StartupLine(p.report),
       StartsWith("fake by fake (builtin) 1.0.0 | file f32 64.0 KiB | memory: "
                  "weights 4.0 KiB, 1000 KiB per 1000 tokens | context 4096 of "
-                 "4096 | threads 2 ("));
+                 "4096 | threads 2: "));
   EXPECT_THAT(
       StartupLine(p.report),
       HasSubstr(" | scalar | template none | sampling temp 0.7, top-k 21, "
