@@ -16,7 +16,6 @@
 #include "cli/run_command.h"
 #include "cli/version_command.h"
 #include "fucina/contract/options.h"
-#include "fucina/gguf/gguf_error.h"
 
 namespace {
 
