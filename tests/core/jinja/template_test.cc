@@ -6,6 +6,8 @@
 #include <thread>
 #include <vector>
 
+#include "absl/strings/match.h"
+#include "absl/strings/str_split.h"
 #include "tests/core/jinja/json_value.h"
 
 namespace fucina::jinja {
@@ -126,6 +128,73 @@ TEST(Template, TheContextIsNotChanged) {
   for (int i = 0; i < 2; ++i) {
     EXPECT_EQ(JoinSegments(*(*parsed)->Render(context)), "[1, 4]{'x': 1}");
   }
+}
+
+// docs/chat-templates.md promises names; each must be known here.
+TEST(Template, TheDocumentedNamesExist) {
+  const std::string doc = ReadText("docs/chat-templates.md");
+  auto names = [&](const std::string& row) {
+    const std::size_t begin = doc.find("| " + row + " | `");
+    EXPECT_NE(begin, std::string::npos) << row;
+    const std::size_t start = doc.find('`', begin) + 1;
+    const std::vector<std::string> out =
+        absl::StrSplit(doc.substr(start, doc.find('`', start) - start), ' ');
+    EXPECT_GT(out.size(), 6u) << row;
+    return out;
+  };
+  for (const std::string& name : names("filters")) {
+    EXPECT_TRUE(Template::Parse("t", "{{ x|" + name + " }}").ok()) << name;
+  }
+  for (const std::string& name : names("tests")) {
+    EXPECT_TRUE(Template::Parse("t", "{{ x is " + name + " }}").ok()) << name;
+  }
+  Value context = Value::MakeMap();
+  context.Set("text", Value::Data("x"));
+  context.Set("list", Value::MakeList());
+  context.Set("dict", Value::MakeMap());
+  for (const std::string kind : {"text", "list", "dict"}) {
+    for (const std::string& name : names(kind + " methods")) {
+      const auto parsed = Template::Parse(
+          "t", "{{ " + kind + "." + name + " is callable }}" + "{{ " + kind +
+                   "." + name + "(1, 2, 3, 4, 5, 6) }}");
+      const auto rendered = (*parsed)->Render(context);
+      EXPECT_FALSE(
+          absl::StrContains(rendered.status().message(), "unsupported method"))
+          << kind << " " << rendered.status();
+      EXPECT_TRUE(absl::StrContains(rendered.status().message(), "takes"))
+          << kind << " " << name << " " << rendered.status();
+    }
+  }
+  for (const std::string& name : names("functions")) {
+    const auto parsed = Template::Parse("t", "{{ " + name + " is callable }}");
+    EXPECT_EQ(JoinSegments(*(*parsed)->Render(Value::MakeMap())), "True");
+  }
+  for (const std::string& name : names("loop variable")) {
+    const auto parsed = Template::Parse(
+        "t", "{% for a in [1, 2, 3] %}{% if loop.index == 2 %}{{ loop." + name +
+                 " is defined }}{% endif %}{% endfor %}");
+    EXPECT_EQ(JoinSegments(*(*parsed)->Render(Value::MakeMap())), "True")
+        << name;
+  }
+}
+
+// A long conversation is no long wait: a million bytes in a thousand turns.
+TEST(Template, LongConversationsFitTheLimits) {
+  const auto parsed =
+      Template::Parse("t", ReadText("tests/goldens/templates/qwen3.jinja"));
+  Value messages = Value::MakeList();
+  const std::string text(4000, 'x');
+  for (int i = 0; i < 1000; ++i) {
+    Value message = Value::MakeMap();
+    message.Set("role", Value::Trusted(i % 2 == 0 ? "user" : "assistant"));
+    message.Set("content", Value::Data(text));
+    messages.Add(std::move(message));
+  }
+  Value context = Value::MakeMap();
+  context.Set("messages", std::move(messages));
+  const auto rendered = (*parsed)->Render(context);
+  ASSERT_TRUE(rendered.ok()) << rendered.status();
+  EXPECT_GT(JoinSegments(*rendered).size(), 4'000'000u);
 }
 
 TEST(Template, RendersFromSeveralThreads) {
