@@ -35,6 +35,9 @@ absl::StatusOr<Evaluator::Flow> Evaluator::RunLoop(const Stmt& stmt,
   }
 
   Scope* const outer = scope_;
+  // loop(…) may be called from where the variable was carried to, after this
+  // scope has ended.
+  if (stmt.recursive) CaptureScopes(outer);
   bool completed = false;  // a round that `continue` cut does not count
   for (;;) {
     FUCINA_ASSIGN_OR_RETURN(const bool more, Fetch(*loop, 0));

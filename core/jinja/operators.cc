@@ -220,11 +220,11 @@ absl::Status CheckMarkup(const Var& a, const Var& b) {
 
 absl::StatusOr<bool> EqualDicts(Evaluator& evaluator, Dict& a, Dict& b) {
   if (a.entries.size() != b.entries.size()) return false;
-  for (const auto& [hash, position] : a.index) {
-    const Var* other = b.Find(hash);
+  // In the dict's order, not the index's, so that an error is always the same.
+  for (const auto& [key, value] : a.entries) {
+    const Var* other = b.Find(HashKey(key));
     if (other == nullptr) return false;
-    FUCINA_ASSIGN_OR_RETURN(
-        const bool equal, Equal(evaluator, a.entries[position].second, *other));
+    FUCINA_ASSIGN_OR_RETURN(const bool equal, Equal(evaluator, value, *other));
     if (!equal) return false;
   }
   return true;

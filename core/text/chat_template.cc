@@ -111,17 +111,14 @@ Value MessageValue(const ChatMessage& message, bool typed_content) {
 // text, was written.
 absl::Status CutAfter(const std::string& content,
                       std::vector<Segment>* segments) {
-  const std::string text = jinja::JoinSegments(*segments);
   const string_view core = absl::StripAsciiWhitespace(content);
   if (core.empty()) {
     return absl::InvalidArgumentError(
         "continue_final_message: the final message has no text to go on from");
   }
-  // Where each data segment lies; a match must not touch template text.
-  std::size_t end = text.size();
+  // The last data segment that holds it: a match must not touch template text.
   for (std::size_t i = segments->size(); i-- > 0;) {
     const Segment& segment = (*segments)[i];
-    const std::size_t begin = end - segment.text.size();
     if (segment.origin == Origin::kData) {
       const std::size_t found =
           segment.text.rfind(core.data(), segment.text.npos, core.size());
@@ -136,7 +133,6 @@ absl::Status CutAfter(const std::string& content,
         return absl::OkStatus();
       }
     }
-    end = begin;
   }
   return absl::InvalidArgumentError(
       "continue_final_message: the template does not write the final message "
@@ -245,8 +241,11 @@ struct ChatTemplate::Impl {
   void ProbeContent() {
     static constexpr char kNeedle[] = "fucina-content-needle";
     const ChatMessage probe{.role = "user", .content = kNeedle};
+    jinja::RenderOptions small;  // one short message: no template needs more
+    small.limits.max_steps = 100'000;
+    small.limits.max_cpu_ms = 100;
     auto shows = [&](bool typed) {
-      const auto rendered = main->Render(Context({&probe, 1}, typed));
+      const auto rendered = main->Render(Context({&probe, 1}, typed), small);
       return rendered.ok() &&
              absl::StrContains(jinja::JoinSegments(*rendered), kNeedle);
     };

@@ -179,7 +179,11 @@ SNIPPETS = {
         "{% set f2 = s.upper %}{{ f2() }}", "{% set r = range %}{{ r(2)|list }}", "{% set x = 1 -%}\n{{ x }}", "{{ caller }}", "{{ varargs }}", "{% macro m(x='d') %}{{ x }}{% endmacro %}{{ m(missing) }}{{ m(none) }}", "{% macro m() %}{{ loop }}{% endmacro %}{% for x in [1] %}{{ m() }}{% endfor %}",
         "{% macro tool(t) %}{{ t.name }}: {{ t.age|tojson }}{% endmacro %}{% for u in users %}{{ tool(u) }}\n{% endfor %}", "{% set x %}{% endset %}{{ x == '' }}", "{{ s }}{# c #}{{ n }}", "{% set a, b = 'xy' %}{{ b }}{{ a }}", "{% set a, b = 'xyz' %}", "{% for k, v in d %}{% endfor %}",
         "{% for i in range(3) %}{% for j in range(3) %}{% if j == 1 %}{% break %}{% endif %}{{ i }}{{ j }} {% endfor %}{% if i == 1 %}{% break %}{% endif %}{% endfor %}", "{% if 'x' in {'x': 1} and not ('y' in {'x': 1}) %}ok{% endif %}", "{% do l.append(1) %}" if False else "",
-        "{% for key, value in d|dictsort %}{{ key }}{% endfor %}", "{% for key, value in d|items %}{{ key }}{{ loop.last }}{% endfor %}", "{{ loop }}", "{{ loop.index }}", "{% set x = l|map('string')|list %}{{ x }}", "{{ l }}{% set _ = l.append(4) %}{{ l }}",
+        "{% for key, value in d|dictsort %}{{ key }}{% endfor %}", "{% for key, value in d|items %}{{ key }}{{ loop.last }}{% endfor %}", "{{ loop }}", "{{ loop.index }}",
+        "{% set ns = namespace() %}{% macro f(y) %}{% for x in [1] recursive %}{% set ns.l = loop %}{{ x }}{{ y }}{% endfor %}{% endmacro %}{{ f(7) }}{% for z in l %}{{ z }}{{ ns.l([z, 8]) }}{% endfor %}",
+        "{% set ns = namespace() %}{% for x in l %}{% set ns.l = loop %}{% endfor %}{{ ns.l.index }}{{ ns.l.last }}{{ ns.l.nextitem is defined }}{{ ns.l.length }}",
+        "{{ {'a': [1], 'b': {'c': 2}} == {'b': {'c': 2}, 'a': [1]} }}", "{{ {'a': 1} == {'b': 1} }}", "{{ {'a': 1} == {'a': 2} }}",
+        "{% set x = l|map('string')|list %}{{ x }}", "{{ l }}{% set _ = l.append(4) %}{{ l }}",
     ],
     "whitespace": [
         "a\n{% if t %}\nb\n{% endif %}\nc\n", "a\n  {% if t %}  \n  b\n  {% endif %}  \nc", "a {%- if t %} b {%- endif %} c", "a {% if t -%} b {% endif -%} c", "  {%+ if t %}x{% endif %}", "  {% if t +%}\nx{% endif %}\ny",
