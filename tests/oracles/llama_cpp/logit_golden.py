@@ -109,7 +109,7 @@ def read(path):
 
 # weights: cosine at least, relative RMS at most, largest difference at most
 THRESHOLDS = {
-    "f32": (0.99999, 1e-3, 1e-2),
+    "f32": (0.9999999, 1e-4, 1e-3),
     "bf16": (0.9999, 1e-2, 0.1),
     "f16": (0.9999, 1e-2, 0.2),
     "q8_0": (0.9995, 3e-2, 0.5),

@@ -5,7 +5,9 @@ Usage:  record_logits.py --ids 1,2,3 --out GOLDENS.txt MODEL.gguf ...
         record_logits.py --ids 1,2,3 --dump MODEL.f32 MODEL.gguf
 
 How the committed files were made, with the models of write_parity_models and
-with 0.6B models of the Qwen3 shape and random weights:
+with 0.6B models of the Qwen3 shape and Gaussian weights of deviation
+1/sqrt(row), iq4_xs quantized by llama-quantize from f16. The 0.6B files are too
+large to keep; a golden names its file's size and checksum.
   record_logits.py --ids 5,61,2,33,17,254,9,100,77,180,3,3,42,128,200,31
       --out tests/goldens/llama_cpp/tiny.txt parity-*.gguf
   (the same ids)
