@@ -3,8 +3,23 @@
 #include "core/kernels/tables.h"
 #include "fucina/kernels/kernels.h"
 
+#if defined(__x86_64__)
+#include <cpuid.h>
+#endif
+
 namespace fucina {
 namespace {
+
+#if defined(__x86_64__)
+// Asked of the processor itself: Clang 14's test does not know the name.
+bool HasF16c() {
+  unsigned int eax = 0;
+  unsigned int ebx = 0;
+  unsigned int ecx = 0;
+  unsigned int edx = 0;
+  return __get_cpuid(1, &eax, &ebx, &ecx, &edx) != 0 && (ecx & bit_F16C) != 0;
+}
+#endif
 
 // libgcc's and compiler-rt's processor test also asks the operating system
 // whether it saves the wide registers.
@@ -12,8 +27,7 @@ bool Supported(KernelLevel level) {
 #if defined(__x86_64__)
   __builtin_cpu_init();
   const bool avx2 = __builtin_cpu_supports("avx2") &&
-                    __builtin_cpu_supports("fma") &&
-                    __builtin_cpu_supports("f16c");
+                    __builtin_cpu_supports("fma") && HasF16c();
   switch (level) {
     case KernelLevel::kScalar:
       return true;
