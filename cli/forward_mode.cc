@@ -8,6 +8,7 @@
 #include "absl/strings/str_format.h"
 #include "cli/exit_code.h"
 #include "cli/profile.h"
+#include "fucina/contract/checked_forward.h"
 #include "fucina/decode/sampler.h"
 #include "fucina/diag/status_macros.h"
 
@@ -69,7 +70,7 @@ absl::Status RunForward(Decoder& decoder, std::span<const TokenId> tokens,
   for (int i = 0; i < options.repeat; ++i) {
     FUCINA_RETURN_IF_ERROR(state->Truncate(0));
     const Clock::time_point start = Clock::now();
-    FUCINA_RETURN_IF_ERROR(decoder.Forward({&step, 1}));
+    FUCINA_RETURN_IF_ERROR(CheckedForward(decoder, step));
     seconds.push_back(Seconds(Clock::now() - start));
   }
   const std::span<const float> logits(

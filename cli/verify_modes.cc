@@ -10,6 +10,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
+#include "fucina/contract/checked_forward.h"
 #include "fucina/decode/sampler.h"
 #include "fucina/diag/check.h"
 #include "fucina/diag/status_macros.h"
@@ -25,7 +26,7 @@ absl::StatusOr<std::vector<Row>> Forward(const Decoder& decoder,
                                          std::span<const TokenId> tokens,
                                          LogitRows rows) {
   SequenceStep step = {.tokens = tokens, .state = &state, .rows = rows};
-  FUCINA_RETURN_IF_ERROR(decoder.Forward({&step, 1}));
+  FUCINA_RETURN_IF_ERROR(CheckedForward(decoder, step));
   std::vector<Row> result;
   for (std::int64_t i = 0; i < step.logits.num_rows(); ++i) {
     const float* row = step.logits.row_f32(i);

@@ -5,6 +5,7 @@
 #include <limits>
 
 #include "absl/strings/str_cat.h"
+#include "fucina/contract/checked_forward.h"
 #include "fucina/diag/check.h"
 #include "fucina/diag/status_macros.h"
 
@@ -111,18 +112,18 @@ void Sequence::Propose() {
   if (room <= 0 || !decoder_.info().can_truncate) return;
   step_tokens_.resize(static_cast<std::size_t>(room) + 1);
   const std::span<TokenId> draft = std::span(step_tokens_).subspan(1);
+  // A plugin may not count out of bounds or draft past an end of the reply.
   int count = 0;
   if (parts_.constraint != nullptr) {
-    count = parts_.constraint->ForcedTokens(draft);
+    count = std::clamp(parts_.constraint->ForcedTokens(draft), 0, room);
   }
   if (count == 0 && parts_.drafter != nullptr) {
-    count = parts_.drafter->Propose(history_, draft);
+    count = std::clamp(parts_.drafter->Propose(history_, draft), 0, room);
     if (parts_.constraint != nullptr && count > 0) {
-      count = parts_.constraint->ValidPrefix(draft.first(count));
+      count = std::clamp(parts_.constraint->ValidPrefix(draft.first(count)), 0,
+                         count);
     }
   }
-  // A plugin may not write out of bounds or past an end of the reply.
-  count = std::clamp(count, 0, room);
   for (int i = 0; i < count; ++i) {
     const bool valid = draft[i] >= 0 && draft[i] < decoder_.info().vocab_size;
     const bool stop =
@@ -141,6 +142,14 @@ absl::StatusOr<TokenId> Sequence::Choose(std::span<float> logits) {
       CheckLogits(logits, static_cast<int>(history_.size())));
   if (parts_.constraint != nullptr) {
     FUCINA_RETURN_IF_ERROR(parts_.constraint->Mask(logits));
+    // Fails closed: a mask that is no mask must not choose the token.
+    const absl::Status masked =
+        CheckLogits(logits, static_cast<int>(history_.size()));
+    if (!masked.ok()) {
+      return absl::InternalError(
+          absl::StrCat("the constraint broke the contract: after its mask, ",
+                       masked.message()));
+    }
   }
   for (const TokenId token : parts_.never_sampled) {
     logits[token] = -std::numeric_limits<float>::infinity();
@@ -232,7 +241,7 @@ absl::Status Generator::Prefill(Sequence& sequence,
     step.tokens = prompt.subspan(done, count);
     step.rows = last ? LogitRows::kLast : LogitRows::kNone;
     const Clock::time_point start = Clock::now();
-    FUCINA_RETURN_IF_ERROR(decoder_.Forward({&step, 1}));
+    FUCINA_RETURN_IF_ERROR(CheckedForward(decoder_, step));
     sequence.stats_.prefill_ms += MillisecondsSince(start);
     sequence.history_.insert(sequence.history_.end(), step.tokens.begin(),
                              step.tokens.end());
@@ -259,7 +268,7 @@ absl::Status Generator::Step(Sequence& sequence, TokenSink sink) const {
   if (sequence.parts_.drafter != nullptr) {
     step.tap = sequence.parts_.drafter->tap();
   }
-  FUCINA_RETURN_IF_ERROR(decoder_.Forward({&step, 1}));
+  FUCINA_RETURN_IF_ERROR(CheckedForward(decoder_, step));
   ++sequence.stats_.forwards;
   sequence.stats_.drafted += static_cast<int>(step.tokens.size()) - 1;
   absl::Status status = sequence.Commit(step.logits, sink);

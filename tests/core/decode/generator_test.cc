@@ -87,18 +87,26 @@ class TableDecoder : public Decoder {
         if (nan_at >= 0 && state.length() > nan_at) {
           row[3] = std::numeric_limits<float>::quiet_NaN();
         }
+        if (spoil && state.length() == spoil_at) spoil(row);
         state.logits.insert(state.logits.end(), row.begin(), row.end());
       }
       const auto rows = static_cast<std::int64_t>(state.logits.size()) / kVocab;
       if (rows > 0) {
         step.logits = Tensor(DType::kF32, {rows, kVocab}, state.logits.data());
       }
+      if (lie && state.length() >= lie_at) lie(state, step);
     }
     return absl::OkStatus();
   }
   mutable int forwards = 0;
   int fail_at = -1;
   int nan_at = -1;
+  // Changes the row that follows `spoil_at` tokens.
+  std::function<void(std::span<float>)> spoil = {};
+  int spoil_at = -1;
+  // Breaks the contract from `lie_at` tokens on.
+  std::function<void(TableState&, SequenceStep&)> lie = {};
+  int lie_at = 0;
 
  private:
   DecoderInfo info_;
@@ -168,6 +176,40 @@ class ParityConstraint : public Constraint {
   }
   std::vector<TokenId> accepted;
   int fail_after = -1;
+};
+
+// Writes `value` instead of minus infinity.
+class BrokenMask : public ParityConstraint {
+ public:
+  explicit BrokenMask(float value) : value_(value) {}
+  absl::Status Mask(std::span<float> logits) override {
+    logits[0] = value_;
+    return absl::OkStatus();
+  }
+
+ private:
+  float value_;
+};
+
+// Counts as no honest plugin counts.
+class BadCounts : public ParityConstraint {
+ public:
+  absl::Status Mask(std::span<float>) override { return absl::OkStatus(); }
+  int ForcedTokens(std::span<TokenId>) override { return forced; }
+  int ValidPrefix(std::span<const TokenId>) override { return valid; }
+  int forced = 0;
+  int valid = 0;
+};
+
+class BadDrafter : public Drafter {
+ public:
+  int Propose(std::span<const TokenId>, std::span<TokenId> draft) override {
+    std::fill(draft.begin(), draft.end(), token);
+    return count;
+  }
+  void Commit(std::span<const TokenId>) override {}
+  int count = 0;
+  TokenId token = 0;
 };
 
 struct Outcome {
@@ -426,6 +468,140 @@ TEST(Generator, ErrorsNameTheCauseAndLeaveTheSequenceUsable) {
   const std::vector<TokenId> history(sequence.history().begin(),
                                      sequence.history().end());
   EXPECT_EQ(history, ReferenceGreedy({1, 2, 3}, 10));
+}
+
+// SAMP-1: each kind of bad number, in the prompt's row, in a decode step and in
+// a row of a verified draft; greedy and sampled. Never a token from such a row.
+TEST(Generator, NumbersThatAreNoLogitsEndTheReplyAtOnce) {
+  constexpr float kInf = std::numeric_limits<float>::infinity();
+  const float nan = std::numeric_limits<float>::quiet_NaN();
+  struct {
+    const char* says;
+    std::function<void(std::span<float>)> spoil;
+  } const kinds[] = {
+      {"the logit of token 3 is not a number",
+       [=](std::span<float> row) { row[3] = nan; }},
+      {"the logit of token 0 is not a number",
+       [=](std::span<float> row) { row[0] = -nan; }},
+      {"the logit of token 22 is infinite",
+       [=](std::span<float> row) { row[22] = kInf; }},
+      {"the logit of token 0 is not a number",
+       [=](std::span<float> row) { std::fill(row.begin(), row.end(), nan); }},
+  };
+  for (const auto& kind : kinds) {
+    for (const double temperature : {0.0, 1.0}) {
+      Scenario options;
+      options.sampling.temperature = temperature;
+      const Outcome healthy = Generate(TableDecoder(), options);
+      for (const int at : {3, 4, 9}) {
+        for (const bool draft : {false, true}) {
+          TableDecoder decoder;
+          decoder.spoil = kind.spoil;
+          decoder.spoil_at = at;
+          ScriptDrafter drafter(healthy.history, 0);
+          options.drafter = draft ? &drafter : nullptr;
+          const Outcome run = Generate(decoder, options);
+          EXPECT_EQ(run.status.code(), absl::StatusCode::kInternal);
+          EXPECT_EQ(run.status.message(),
+                    absl::StrCat("numeric error at position ", at, ": ",
+                                 kind.says, "; the model file may be damaged"));
+          EXPECT_EQ(run.emitted.size(), static_cast<std::size_t>(at - 3));
+          EXPECT_EQ(run.history,
+                    std::vector<TokenId>(healthy.history.begin(),
+                                         healthy.history.begin() + at));
+        }
+      }
+    }
+  }
+}
+
+// PLUG-6.
+TEST(Generator, WhatADecoderReturnsIsChecked) {
+  std::vector<float> memory(4 * kVocab, 1.0F);
+  const auto returns = [](const Tensor& logits) {
+    return [logits](TableState&, SequenceStep& step) { step.logits = logits; };
+  };
+  struct {
+    std::string says;
+    std::function<void(TableState&, SequenceStep&)> lie;
+  } const lies[] = {
+      {"its logits are missing, expected f32 [1, 23]", returns(Tensor())},
+      {"its logits are f32 [1, 7], expected f32 [1, 23]",
+       returns(Tensor(DType::kF32, {1, 7}, memory.data()))},
+      {"its logits are f32 [1, 24], expected f32 [1, 23]",
+       returns(Tensor(DType::kF32, {1, 24}, memory.data()))},
+      {"its logits are f32 [2, 23], expected f32 [1, 23]",
+       returns(Tensor(DType::kF32, {2, kVocab}, memory.data()))},
+      {"its logits are f32 [0, 23], expected f32 [1, 23]",
+       returns(Tensor(DType::kF32, {0, kVocab}, memory.data()))},
+      {"its logits are f32 [23], expected f32 [1, 23]",
+       returns(Tensor(DType::kF32, {kVocab}, memory.data()))},
+      {"its logits are f16 [1, 23], expected f32 [1, 23]",
+       returns(Tensor(DType::kF16, {1, kVocab}, memory.data()))},
+      {"its state holds 2 tokens after a forward, expected 3",
+       [](TableState& state, SequenceStep&) { state.tokens.resize(2); }},
+      {"its state holds 5 tokens after a forward, expected 3",
+       [](TableState& state, SequenceStep&) { state.tokens.resize(5); }},
+  };
+  for (const auto& lie : lies) {
+    TableDecoder decoder;
+    decoder.lie = lie.lie;
+    const Outcome run = Generate(decoder, {});
+    EXPECT_EQ(run.status.code(), absl::StatusCode::kInternal);
+    EXPECT_EQ(run.status.message(),
+              absl::StrCat("the decoder of family 'table' broke the contract: ",
+                           lie.says));
+    EXPECT_TRUE(run.emitted.empty());
+    EXPECT_TRUE(run.history.empty());
+  }
+  // In the middle of a reply: what was committed stays, no more is added.
+  TableDecoder decoder;
+  decoder.lie = lies[1].lie;
+  decoder.lie_at = 6;
+  const Outcome run = Generate(decoder, {});
+  EXPECT_THAT(std::string(run.status.message()), HasSubstr("f32 [1, 7]"));
+  EXPECT_EQ(run.history, ReferenceGreedy({1, 2, 3}, 3));
+  EXPECT_EQ(run.state_tokens, ReferenceGreedy({1, 2, 3}, 2));
+  // One row too few for a draft.
+  ScriptDrafter drafter(ReferenceGreedy({1, 2, 3}, 40), 0);
+  Scenario drafting;
+  drafting.drafter = &drafter;
+  EXPECT_THAT(std::string(Generate(decoder, drafting).status.message()),
+              HasSubstr("its logits are f32 [1, 7], expected f32 [9, 23]"));
+}
+
+TEST(Generator, AMaskThatIsNoneFailsClosed) {
+  for (const float value : {std::numeric_limits<float>::quiet_NaN(),
+                            std::numeric_limits<float>::infinity()}) {
+    BrokenMask constraint(value);
+    Scenario options;
+    options.constraint = &constraint;
+    const Outcome run = Generate(TableDecoder(), options);
+    EXPECT_THAT(std::string(run.status.message()),
+                HasSubstr("the constraint broke the contract: after its mask, "
+                          "numeric error at position 3: the logit of token 0"));
+    EXPECT_TRUE(run.emitted.empty());
+  }
+}
+
+TEST(Generator, CountsOutOfBoundsNeverChangeTheTokens) {
+  const std::vector<TokenId> expected = ReferenceGreedy({1, 2, 3}, 40);
+  for (const int count : {-5, 0, 1, 9, 1000, 1 << 30}) {
+    for (const TokenId token : {-1, 0, kVocab, 1 << 30}) {
+      BadDrafter drafter;
+      drafter.count = count;
+      drafter.token = token;
+      BadCounts constraint;
+      Scenario options;
+      options.drafter = &drafter;
+      EXPECT_EQ(Generate(TableDecoder(), options).history, expected);
+      options.constraint = &constraint;
+      constraint.valid = count;
+      EXPECT_EQ(Generate(TableDecoder(), options).history, expected);
+      constraint.forced = count;
+      EXPECT_EQ(Generate(TableDecoder(), options).history, expected);
+    }
+  }
 }
 
 TEST(Generator, ConstraintFailureEndsTheReplyWithItsError) {

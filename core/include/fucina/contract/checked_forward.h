@@ -1,0 +1,25 @@
+#ifndef FUCINA_CONTRACT_CHECKED_FORWARD_H_
+#define FUCINA_CONTRACT_CHECKED_FORWARD_H_
+
+// A decoder comes from a plugin. Whoever reads its logits goes through this
+// check, so that a wrong shape is an error with a name instead of a read past
+// the end.
+
+#include "absl/status/status.h"
+#include "fucina/contract/decoder.h"
+#include "fucina/export.h"
+
+namespace fucina {
+
+// decoder.Forward for one step, and then: the state holds the step's input, and
+// the logits are f32 [rows asked for, vocab_size], row after row.
+//
+// Errors of the decoder as they are; Internal, naming its architecture, what it
+// returned and what was expected, when the promise is broken. The state is then
+// cut back to what it held, as far as the decoder can.
+FUCINA_API absl::Status CheckedForward(const Decoder& decoder,
+                                       SequenceStep& step);
+
+}  // namespace fucina
+
+#endif  // FUCINA_CONTRACT_CHECKED_FORWARD_H_
