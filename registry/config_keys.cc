@@ -112,9 +112,11 @@ const Row kRows[] = {
       "refuse what will not fit into memory before loading it"},
      +[](C& c) -> bool& { return c.memory_check; }},
 
-    {{"sampling.temperature", "--temp", "F", "a number, 0 or more",
+    {{"sampling.temperature", "--temp", "F", "a number from 0 to 1000",
       "the family's", "0 always takes the most likely token"},
-     +[](C& c) -> std::optional<double>& { return c.sampling.temperature; }},
+     +[](C& c) -> std::optional<double>& { return c.sampling.temperature; },
+     0,
+     1000},
     {{"sampling.top_k", "--top-k", "N", "an integer, 0 or more", "the family's",
       "keep the N most likely tokens; 0 is off"},
      +[](C& c) -> std::optional<int>& { return c.sampling.top_k; },

@@ -22,7 +22,7 @@ struct ConfigKey {
   absl::string_view name;     // "sampling.temperature"
   absl::string_view flag;     // "--temp"; empty when only the file can set it
   absl::string_view value;    // how help calls the value: "F", "N", "TEXT"
-  absl::string_view expects;  // "a number, 0 or more": used in messages
+  absl::string_view expects;  // "a number from 0 to 1": used in messages
   absl::string_view initial;  // what holds when nobody sets it
   absl::string_view doc;      // one line
   bool is_list = false;       // may be given several times

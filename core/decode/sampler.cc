@@ -16,6 +16,9 @@ namespace {
 // the draw falls inside. Most draws of a trained model end in the first.
 constexpr std::size_t kFirstHead = 256;
 
+// Beyond it every draw is a throw of dice, and the number a slip of the pen.
+constexpr double kMaxTemperature = 1000;
+
 absl::Status InRange(absl::string_view field, double value, double min,
                      double max, bool min_excluded, absl::string_view range) {
   const bool above = min_excluded ? value > min : value >= min;
@@ -28,9 +31,9 @@ absl::Status InRange(absl::string_view field, double value, double min,
 
 absl::Status Validate(const SamplerConfig& config) {
   constexpr double kMax = std::numeric_limits<double>::max();
-  FUCINA_RETURN_IF_ERROR(
-      InRange("temperature", config.temperature, 0, kMax, false,
-              "a finite number of at least 0 (0 is greedy)"));
+  FUCINA_RETURN_IF_ERROR(InRange("temperature", config.temperature, 0,
+                                 kMaxTemperature, false,
+                                 "0 to 1000 (0 is greedy)"));
   FUCINA_RETURN_IF_ERROR(InRange("top_k", config.top_k, 0, kMax, false,
                                  "an integer of at least 0 (0 keeps all)"));
   FUCINA_RETURN_IF_ERROR(InRange("top_p", config.top_p, 0, 1, false, "0 to 1"));
@@ -51,7 +54,9 @@ Sampler::Sampler(const SamplerConfig& config, int vocab_size)
   FUCINA_CHECK(Validate(config).ok()) << Validate(config).message();
   FUCINA_CHECK_GE(vocab_size, 1);
   if (config_.temperature > 0) best_.reserve(vocab_size);
-  window_.reserve(config_.penalty_window);
+  // Enough for every usual window; a larger one grows with the text.
+  constexpr int kReserved = 4096;
+  window_.reserve(std::min(config_.penalty_window, kReserved));
 }
 
 void Sampler::Restart() { random_ = Random(config_.seed); }
@@ -86,7 +91,10 @@ void Sampler::ApplyPenalties(std::span<float> logits,
       double logit = logits[id];
       logit = logit > 0 ? logit / repeat : logit * repeat;
       logit -= static_cast<double>(end - i) * frequency + presence;
-      logits[id] = static_cast<float>(logit);
+      // A repeat penalty near zero can lift a logit past the largest float;
+      // minus infinity stays what it is.
+      constexpr double kLargest = std::numeric_limits<float>::max();
+      logits[id] = static_cast<float>(std::min(logit, kLargest));
     }
     i = end;
   }
@@ -218,7 +226,9 @@ TokenId ArgMax(std::span<const float> logits) {
   float max = logits[0];
   for (const float logit : logits) max = logit > max ? logit : max;
   const auto it = std::find(logits.begin(), logits.end(), max);
-  return static_cast<TokenId>(it - logits.begin());
+  // Not found when the first entry is NaN: it is its own answer, and whoever
+  // asks sees at once that it is not finite.
+  return it == logits.end() ? 0 : static_cast<TokenId>(it - logits.begin());
 }
 
 }  // namespace fucina

@@ -292,6 +292,7 @@ TEST(PipelineConfig, OutOfRangeValuesAreRefusedAlikeInFileAndFlag) {
     const char* bad;
   } cases[] = {
       {"sampling.temperature", "-1"},
+      {"sampling.temperature", "999999"},
       {"sampling.temperature", "nan"},
       {"sampling.temperature", "1e309"},
       {"sampling.temperature", "inf"},
@@ -363,7 +364,7 @@ TEST(PipelineConfig, ANegativeTemperatureSaysWhatToUse) {
 TEST(PipelineConfig, WhatTheTableAcceptsTheSamplerAccepts) {
   for (const auto& [key, values] :
        std::map<std::string, std::vector<std::string>>{
-           {"sampling.temperature", {"0", "0.7", "999999", "1e-9"}},
+           {"sampling.temperature", {"0", "0.7", "1000", "1e-9"}},
            {"sampling.top_k", {"0", "1", "2147483647"}},
            {"sampling.top_p", {"0", "1", "0.5"}},
            {"sampling.min_p", {"0", "1"}},

@@ -183,6 +183,26 @@ TEST(Sampler, AllMaskedIsAnError) {
   EXPECT_EQ(sampler.Sample(logits, {}).status().message(), "all tokens masked");
 }
 
+TEST(Sampler, ARowWithoutANumberIsAnErrorNotAToken) {
+  const float nan = std::nanf("");
+  for (const double temperature : {0.0, 1.0}) {
+    Sampler sampler({.temperature = temperature}, 3);
+    std::vector<float> logits = {nan, nan, nan};
+    EXPECT_FALSE(sampler.Sample(logits, {}).ok());
+    logits = {nan, 1, 2};
+    EXPECT_FALSE(sampler.Sample(logits, {}).ok());
+  }
+}
+
+TEST(Sampler, PenaltiesNeverLiftALogitToInfinityNorUnmaskOne) {
+  Sampler sampler({.repeat_penalty = 1e-300, .penalty_window = 1 << 30}, 3);
+  const std::vector<TokenId> history = {0, 1};
+  std::vector<float> logits = {5, -kInf, 1};
+  EXPECT_EQ(sampler.Sample(logits, history).value(), 0);
+  EXPECT_EQ(logits[0], std::numeric_limits<float>::max());
+  EXPECT_EQ(logits[1], -kInf);
+}
+
 TEST(Sampler, SeedsDecideAndRestartRepeats) {
   const auto run = [](std::uint64_t seed, Sampler* reused) {
     Sampler fresh({.temperature = 1, .seed = seed}, 50);
@@ -208,8 +228,7 @@ TEST(SamplerConfig, RefusesValuesOutsideTheirRangeByName) {
     return std::string(Validate(config).message());
   };
   EXPECT_EQ(message({.temperature = -1}),
-            "temperature: expected a finite number of at least 0 (0 is "
-            "greedy), found -1");
+            "temperature: expected 0 to 1000 (0 is greedy), found -1");
   EXPECT_THAT(message({.temperature = nan}), HasSubstr("temperature"));
   EXPECT_THAT(message({.temperature = static_cast<double>(kInf)}),
               HasSubstr("temperature"));
@@ -228,7 +247,9 @@ TEST(SamplerConfig, RefusesValuesOutsideTheirRangeByName) {
             "presence_penalty: expected -2 to 2, found -3");
   EXPECT_EQ(message({.penalty_window = -1}),
             "penalty_window: expected an integer of at least 0, found -1");
-  EXPECT_EQ(message({.temperature = 999999}), "");
+  EXPECT_EQ(message({.temperature = 999999}),
+            "temperature: expected 0 to 1000 (0 is greedy), found 999999");
+  EXPECT_EQ(message({.temperature = 1000}), "");
 }
 
 TEST(CheckLogits, NamesTheFirstBadValue) {
