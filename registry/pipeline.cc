@@ -358,11 +358,12 @@ absl::Status Builder::CompileConstraint() {
 }
 
 absl::Status Builder::CheckMemory() {
-  // What is read and kept: all tensors but the embedding, whose rows are
-  // looked up in the mapped file.
+  // What is read and kept: all tensors but an embedding that is no head as
+  // well; its rows are looked up in the mapped file.
+  const bool tied = p_.file->FindTensor("output.weight") == nullptr;
   std::int64_t needed = 0;
   for (const GgufTensorInfo& tensor : p_.file->tensors()) {
-    if (tensor.name == "token_embd.weight") continue;
+    if (tensor.name == "token_embd.weight" && !tied) continue;
     needed += static_cast<std::int64_t>(tensor.size_bytes);
   }
   const AvailableMemory available = ReadAvailableMemory(memory_);

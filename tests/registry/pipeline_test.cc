@@ -1,5 +1,6 @@
 #include "registry/pipeline.h"
 
+#include <filesystem>
 #include <map>
 #include <new>
 #include <stdexcept>
@@ -316,6 +317,43 @@ TEST_F(PipelineTest, WeightsThatDoNotFitAreRefusedBeforeLoading) {
                 "machine); --no-memory-check tries all the same");
   EXPECT_EQ(g_loads, 0);
   EXPECT_TRUE(Build("memory_check: false\n").ok());
+}
+
+// CPU-8: the machine has room, the container has not.
+TEST_F(PipelineTest, TheLimitOfTheContainerIsSeenBeforeLoading) {
+  std::filesystem::create_directories(dir_.File("cgroup/box"));
+  dir_.Write("self", "0::/box\n");
+  dir_.Write("cgroup/box/memory.max", "40000\n");
+  dir_.Write("cgroup/box/memory.current", "8000\n");
+  memory_.cgroup_file = dir_.File("self");
+  memory_.cgroup_root = dir_.File("cgroup");
+  EXPECT_EQ(Refusal("", absl::StatusCode::kResourceExhausted),
+            model_ +
+                ": needs 64.0 KiB (65536 bytes) for weights, 31.2 KiB "
+                "(32000 bytes) are available (memory limit of the "
+                "container); --no-memory-check tries all the same");
+  EXPECT_EQ(g_loads, 0);
+  // Weights that fit and a context that does not.
+  dir_.Write("cgroup/box/memory.max", "1032000\n");
+  EXPECT_EQ(Refusal("context: 2000\n", absl::StatusCode::kResourceExhausted),
+            "p.yaml:2: context: a context of 2000 tokens needs 2.0 MiB "
+            "(2048000 bytes), 1000 KiB (1024000 bytes) are available (memory "
+            "limit of the container); a context of 1000 would fit");
+}
+
+// The head of a tied model is packed from the embedding and takes its memory.
+TEST_F(PipelineTest, ATiedHeadIsCountedAmongTheWeights) {
+  GgufWriter writer;
+  writer.AddString("general.architecture", "fake");
+  writer.AddU32("fake.context_length", 4096);
+  const std::uint64_t ne[] = {1024, 16};
+  writer.AddF32Tensor("token_embd.weight", ne,
+                      std::vector<float>(1024 * 16, 1.0F));
+  ASSERT_TRUE(writer.Write(model_).ok());
+  dir_.Write("meminfo", "MemAvailable: 32 kB\n");
+  EXPECT_THAT(Refusal("", absl::StatusCode::kResourceExhausted),
+              HasSubstr("needs 64.0 KiB (65536 bytes) for weights"));
+  EXPECT_EQ(g_loads, 0);
 }
 
 TEST_F(PipelineTest, AContextThatDoesNotFitNamesOneThatWould) {
