@@ -18,6 +18,9 @@ namespace {
 constexpr int kHistoryLines = 1000;
 // A person cannot type the next line so fast; a terminal that pastes can.
 constexpr int kPasteGapMs = 20;
+// How late an interrupt may be seen that arrives between two waits.
+constexpr int kInterruptPollMs = 100;
+constexpr char kEndOfInputKey = '\x04';  // Ctrl-D
 
 bool MoreWaiting() {
   pollfd in = {.fd = STDIN_FILENO, .events = POLLIN, .revents = 0};
@@ -44,20 +47,27 @@ struct LineEditor::Impl {
     el_get(editor, EL_CLIENTDATA, &self);
     std::mbstate_t state = {};
     while (true) {
+      // The key may come just before the wait and interrupt nothing, so the
+      // wait is a short one.
+      if (self->interrupt.flag()) return -1;
+      pollfd in = {.fd = STDIN_FILENO, .events = POLLIN, .revents = 0};
+      if (poll(&in, 1, kInterruptPollMs) <= 0) continue;
       char byte = 0;
       const ssize_t count = read(STDIN_FILENO, &byte, 1);
       if (count == 0) return 0;
       if (count < 0) {
-        if (errno == EINTR && !self->interrupt.flag()) continue;
+        if (errno == EINTR) continue;
         return -1;
       }
+      // Pressed while no line was edited, the end-of-input key waits in the
+      // terminal as a zero.
+      if (byte == '\0') byte = kEndOfInputKey;
       const std::size_t length = std::mbrtowc(character, &byte, 1, &state);
       if (length == static_cast<std::size_t>(-2)) continue;
       if (length == static_cast<std::size_t>(-1)) {
         // Not the terminal's encoding: pass the byte on as it is.
         *character = static_cast<unsigned char>(byte);
       }
-      if (length == 0) *character = L'\0';
       return 1;
     }
   }

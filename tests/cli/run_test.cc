@@ -333,6 +333,9 @@ TEST(Run, WrongUseIsNamedAndRefused) {
       {{"--temp="}, 2, "missing value for --temp"},
       {{"--repl=1x"}, 2, "--repl takes no value"},
       {{"--temp", "-1"}, 2, "--temp: expected"},
+      {{"--temp", "999999"},
+       2,
+       "--temp: expected a number from 0 to 1000, found '999999'"},
       {{"--temp", "nan"}, 2, "--temp: expected"},
       {{"--temp", "1e309"}, 2, "--temp: expected"},
       {{"--temp", "warm"}, 2, "--temp: expected"},
@@ -399,6 +402,8 @@ TEST(Run, WrongUseIsNamedAndRefused) {
       {{"--ctx", "10", "--prompt", "a b c d e f g h i j k l m", "--gen", "1"},
        2,
        "the context holds 10"},
+      // What no machine has is found wanting before it is taken.
+      {{"--ctx", "2000000000", "--chat", "x"}, 4, " would fit"},
       {{"--chat-template", directory + "/absent.jinja", "--chat", "x"},
        2,
        "absent.jinja"},
