@@ -227,6 +227,53 @@ TEST_F(ConversationTest, StopStringsActAcrossTokensAndNothingOfThemLeaks) {
   EXPECT_EQ(reply.finish_reason, FinishReason::kSink);
 }
 
+// TOK-7: the file names one end token, the family has several.
+TEST_F(ConversationTest, EveryEndTokenEndsTheReplyAndNoneIsShown) {
+  const auto ends = tokenizer_->stop_tokens();
+  ASSERT_GT(ends.size(), 1U);
+  for (const TokenId end : ends) {
+    Say({"Oslo."});
+    decoder_.script.back() = end;
+    decoder_.script.push_back('x');  // not to be reached
+    const auto conversation = Make({.enable_thinking = false});
+    std::string shown;
+    const Reply reply = conversation
+                            ->Send("x", {.on_text =
+                                             [&](absl::string_view t) {
+                                               absl::StrAppend(&shown, t);
+                                             }})
+                            .value();
+    EXPECT_EQ(reply.finish_reason, FinishReason::kStopToken) << end;
+    EXPECT_EQ(reply.content, "Oslo.") << end;
+    EXPECT_EQ(shown, "Oslo.") << end;
+  }
+}
+
+// CHAT-4: only the closing mark is generated.
+TEST_F(ConversationTest, APromptThatOpensTheThinkBlockIsSplitAllTheSame) {
+  template_ =
+      ChatTemplate::FromText("opens",
+                             "{% for m in messages %}<|im_start|>{{ m.role }}\n"
+                             "{{ m.content }}<|im_end|>\n{% endfor %}"
+                             "<|im_start|>assistant\n<think>\n{# </think> #}",
+                             {})
+          .value();
+  Say({"It is Paris.\n</think>\n\nParis."});
+  const auto conversation = Make({});
+  std::string shown;
+  const Reply reply =
+      conversation
+          ->Send("Capital of France?",
+                 {.on_text =
+                      [&](absl::string_view t) { absl::StrAppend(&shown, t); }})
+          .value();
+  EXPECT_EQ(reply.content, "Paris.");
+  EXPECT_THAT(reply.thinking, HasSubstr("It is Paris."));
+  EXPECT_GT(reply.thinking_tokens, 0);
+  // The raw view is balanced.
+  EXPECT_EQ(shown, "<think>\nIt is Paris.\n</think>\n\nParis.");
+}
+
 TEST_F(ConversationTest, CharactersAreShownWhole) {
   const auto conversation = Make({.enable_thinking = false});
   SayBytes("né 🦉 東");

@@ -11,6 +11,7 @@
 #include <cstdint>
 #include <cstring>
 #include <filesystem>
+#include <fstream>
 #include <string>
 #include <vector>
 
@@ -135,11 +136,53 @@ TEST(OpenPath, WithoutPermissionTheErrorSaysSo) {
       "PERMISSION_DENIED: .*secret.gguf: cannot open: Permission denied");
 }
 
-TEST(OpenPath, AFileThatCannotBeWrittenIsFine) {
+// The access mode of this process's open descriptor of `path`, -1 without one.
+int AccessModeOf(const std::string& path) {
+  for (const auto& entry :
+       std::filesystem::directory_iterator("/proc/self/fd")) {
+    std::error_code gone;  // the descriptor that lists the folder
+    if (std::filesystem::read_symlink(entry.path(), gone) != path) continue;
+    return fcntl(std::stoi(entry.path().filename()), F_GETFL) & O_ACCMODE;
+  }
+  return -1;
+}
+
+// What /proc says of the mapping of `path`, such as "r--s".
+std::string ProtectionOf(const std::string& path) {
+  std::ifstream maps("/proc/self/maps");
+  for (std::string line; std::getline(maps, line);) {
+    if (line.find(path) == std::string::npos) continue;
+    return line.substr(line.find(' ') + 1, 4);
+  }
+  return "";
+}
+
+// LOAD-23, a file on a disk where nothing can be written: neither the file nor
+// its folder, by a user who owns neither. Nothing asks to write.
+TEST(OpenPath, NothingNeedsToBeWritten) {
   TempFolder folder;
   const std::string path = folder.Put("read_only.gguf", WorkedExample());
-  ASSERT_EQ(chmod(path.c_str(), 0400), 0);
-  EXPECT_TRUE(GgufFile::Open(path).ok());
+  ASSERT_EQ(chmod(path.c_str(), 0444), 0);
+  ASSERT_EQ(chmod(folder.path().c_str(), 0555), 0);
+  EXPECT_EXIT(
+      {
+        constexpr uid_t kNobody = 65534;
+        if (getuid() == 0 && setuid(kNobody) != 0) _exit(2);
+        if (access(path.c_str(), W_OK) == 0) _exit(3);
+        if (access(folder.path().c_str(), W_OK) == 0) _exit(4);
+        const auto file = GgufFile::Open(path);
+        if (!file.ok()) _exit(5);
+        const GgufTensorInfo& tensor = (*file)->tensors()[0];
+        if (GgufFile::View(tensor).row_f32(0)[1] != 2.0f) _exit(6);
+        std::vector<std::byte> bytes(tensor.size_bytes);
+        if (!(*file)->ReadAt(tensor, 0, bytes).ok()) _exit(7);
+        if (AccessModeOf(path) != O_RDONLY) _exit(8);
+        const std::string protection = ProtectionOf(path);
+        if (protection.substr(0, 3) != "r--") _exit(9);
+        _exit(0);
+      },
+      ::testing::ExitedWithCode(0), "");
+  ASSERT_EQ(chmod(folder.path().c_str(), 0755), 0);
 }
 
 // Writes `head`, then makes the file `size` bytes long without using the disk.

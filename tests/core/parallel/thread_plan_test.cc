@@ -1,6 +1,8 @@
 // The plan on fixture folders that look like /sys and /proc.
 #include "fucina/parallel/thread_plan.h"
 
+#include <sched.h>
+
 #include <filesystem>
 #include <fstream>
 #include <numeric>
@@ -162,6 +164,53 @@ TEST_F(ThreadPlanTest, QuotaAboveTheCoresDoesNotRaise) {
   Write("self_cgroup", "0::/\n");
   Write("cgroup/cpu.max", "1600000 100000\n");
   EXPECT_EQ(PlanThreads(0, sources_).num_threads, 2);
+}
+
+// CPU-1: the smallest of quota, allowed set and the cores in it, whichever of
+// the three that is. Eight processors, two to a core.
+TEST_F(ThreadPlanTest, TheSmallestOfQuotaSetAndCoresCounts) {
+  for (int cpu = 0; cpu < 8; ++cpu) {
+    Siblings(cpu, std::to_string(cpu / 2 * 2) + "-" +
+                      std::to_string(cpu / 2 * 2 + 1));
+  }
+  Write("self_cgroup", "0::/docker/abc\n");
+  const struct {
+    std::vector<int> allowed;
+    const char* quota;
+    int threads;
+  } cases[] = {
+      {{0, 1, 2, 3, 4, 5, 6, 7}, "max 100000", 4},     // cores
+      {{0, 1, 2, 3, 4, 5, 6, 7}, "400000 100000", 4},  // both
+      {{0, 1, 2, 3, 4, 5, 6, 7}, "300000 100000", 3},  // quota
+      {{0, 1, 2, 3, 4, 5, 6, 7}, "600000 100000", 4},  // cores below quota
+      {{0, 1, 2}, "400000 100000", 2},                 // cores of the set
+      {{1, 3, 5}, "400000 100000", 3},                 // the set
+      {{1, 3, 5}, "200000 100000", 2},                 // quota below the set
+      {{6, 7}, "400000 100000", 1},                    // one core
+  };
+  for (const auto& c : cases) {
+    sources_.allowed_cpus = c.allowed;
+    Write("cgroup/docker/abc/cpu.max", std::string(c.quota) + "\n");
+    EXPECT_EQ(PlanThreads(0, sources_).num_threads, c.threads)
+        << c.allowed.size() << " allowed, " << c.quota;
+  }
+}
+
+// As under `taskset -c`: the set is asked of the system.
+TEST_F(ThreadPlanTest, TheAffinityOfTheProcessIsTheAllowedSet) {
+  cpu_set_t before;
+  ASSERT_EQ(sched_getaffinity(0, sizeof before, &before), 0);
+  int first = 0;
+  while (!CPU_ISSET(first, &before)) ++first;
+  cpu_set_t one;
+  CPU_ZERO(&one);
+  CPU_SET(first, &one);
+  ASSERT_EQ(sched_setaffinity(0, sizeof one, &one), 0);
+  const ThreadPlan plan = PlanThreads(0, sources_);
+  ASSERT_EQ(sched_setaffinity(0, sizeof before, &before), 0);
+  EXPECT_EQ(plan.num_threads, 1);
+  EXPECT_EQ(plan.reason, "1: processors allowed");
+  EXPECT_EQ(PlanThreads(0, sources_).num_threads, CPU_COUNT(&before));
 }
 
 TEST(ThreadPlan, ThisMachineHasAPlan) {

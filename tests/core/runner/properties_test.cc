@@ -5,6 +5,7 @@
 #include <atomic>
 #include <cmath>
 #include <cstring>
+#include <functional>
 #include <map>
 #include <memory>
 #include <random>
@@ -12,6 +13,8 @@
 #include <thread>
 #include <vector>
 
+#include "fucina/decode/generator.h"
+#include "fucina/decode/sampler.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
 #include "tests/core/runner/loaded_model.h"
@@ -364,6 +367,115 @@ TEST(LongInput, IsCutInsideWithoutATrace) {
       last = model.Forward(*state, part)[0];
     }
     EXPECT_TRUE(SameBits(last, expected.back())) << piece;
+  }
+}
+
+// CTX-3: the prompt's chunks, with the generator that cuts them. The bits of
+// the prompt's logits and the ids that follow are those of one token at a time.
+TEST(LongInput, TensOfThousandsOfTokensInChunksOfAnySize) {
+  testing::TinyModelSpec spec = testing::SeededFixture("D");
+  spec.vocab_size = 32;
+  spec.hidden_size = 8;
+  // Rows without logits are not carried through the last layer: two others.
+  spec.num_layers = 3;
+  spec.num_heads = 1;
+  spec.num_kv_heads = 1;
+  spec.head_dim = 8;
+  spec.ffn_size = 8;
+  spec.context_length = 32768;
+  spec.weight_scale = 8;
+  LoadedModel model(spec, {.block_style = BlockStyle::kFused}, 2);
+  constexpr int kPrompt = 20011;  // a prime: the last chunk is never whole
+  const auto prompt = RandomTokens(14, kPrompt, spec.vocab_size);
+  Row expected_row;
+  std::vector<TokenId> expected_ids;
+  for (const int chunk : {1, 7, 64, 512, 4096, kPrompt}) {
+    const auto state = model.NewState(kPrompt + 16);
+    Sampler sampler({.temperature = 1, .seed = 5}, spec.vocab_size);
+    Sequence sequence(model.runner(),
+                      {.state = state.get(), .sampler = &sampler});
+    Row row;
+    const std::function<void(std::span<const float>)> look =
+        [&](std::span<const float> logits) {
+          row.assign(logits.begin(), logits.end());
+        };
+    std::vector<TokenId> ids;
+    const absl::Status status = Generator(model.runner())
+                                    .Generate(sequence, prompt,
+                                              {.max_tokens = 12,
+                                               .prefill_chunk = chunk,
+                                               .on_prompt_logits = &look},
+                                              [&](TokenId token) {
+                                                ids.push_back(token);
+                                                return true;
+                                              });
+    ASSERT_TRUE(status.ok()) << status;
+    ASSERT_EQ(row.size(), 32U);
+    ASSERT_EQ(ids.size(), 12U);
+    EXPECT_EQ(state->length(), kPrompt + 11);
+    if (chunk == 1) {
+      expected_row = row;
+      expected_ids = ids;
+    }
+    EXPECT_TRUE(SameBits(row, expected_row)) << chunk;
+    EXPECT_EQ(ids, expected_ids) << chunk;
+  }
+}
+
+// SAMP-4: a request among 1, 3, 7 and 40 others of other lengths, decoded in
+// lockstep, gets the logits bit for bit that it gets alone: the same draws and
+// the same probabilities.
+TEST(Lockstep, ARequestDoesNotFeelItsNeighbours) {
+  for (const char* fixture : {"Dy", "M"}) {
+    testing::TinyModelSpec spec = testing::SeededFixture(fixture);
+    spec.context_length = 1024;
+    spec.weight_scale = 4;
+    LoadedModel model(spec, {.block_style = BlockStyle::kFused}, 2);
+    constexpr int kSteps = 12;
+    const auto prompt = RandomTokens(15, 21, spec.vocab_size);
+    // Alone, drawing each token from its own logits.
+    Rows alone;
+    std::vector<TokenId> ids;
+    {
+      const auto state = model.NewState();
+      Sampler sampler({.temperature = 1, .seed = 3}, spec.vocab_size);
+      Row row = model.Forward(*state, prompt)[0];
+      for (int i = 0; i < kSteps; ++i) {
+        alone.push_back(row);
+        ids.push_back(sampler.Sample(row, {}).value());
+        row = model.Forward(*state, {&ids.back(), 1})[0];
+      }
+    }
+    for (const int others : {1, 3, 7, 40}) {
+      const int count = others + 1;
+      const int mine = others / 2;
+      std::vector<std::unique_ptr<DecodeState>> states;
+      std::vector<std::vector<TokenId>> inputs;
+      for (int i = 0; i < count; ++i) {
+        states.push_back(model.NewState());
+        inputs.push_back(i == mine ? prompt
+                                   : RandomTokens(100 + i, 1 + (i * 37) % 90,
+                                                  spec.vocab_size));
+      }
+      Sampler sampler({.temperature = 1, .seed = 3}, spec.vocab_size);
+      for (int step = 0; step < kSteps; ++step) {
+        std::vector<SequenceStep> batch;
+        for (int i = 0; i < count; ++i) {
+          batch.push_back({.tokens = inputs[i], .state = states[i].get()});
+        }
+        ASSERT_TRUE(model.runner().Forward(batch).ok());
+        for (int i = 0; i < count; ++i) {
+          Row row = LogitsOf(batch[i])[0];
+          if (i != mine) {
+            inputs[i] = {Argmax(row)};
+            continue;
+          }
+          EXPECT_TRUE(SameBits(row, alone[step])) << fixture << others;
+          inputs[i] = {sampler.Sample(row, {}).value()};
+          EXPECT_EQ(inputs[i][0], ids[step]) << fixture << others;
+        }
+      }
+    }
   }
 }
 
