@@ -260,10 +260,10 @@ absl::Status RunRun(std::span<const std::string> args) {
     }
   }
   Interrupt interrupt;
-  if (flags.chat.has_value() || flags.repl) {
-    return RunConversation(flags, pipeline, message, interrupt);
-  }
-  return RunPromptMode(flags, pipeline, load_seconds, interrupt);
+  return NamePlugin(
+      pipeline, flags.chat.has_value() || flags.repl
+                    ? RunConversation(flags, pipeline, message, interrupt)
+                    : RunPromptMode(flags, pipeline, load_seconds, interrupt));
 }
 
 }  // namespace fucina::cli

@@ -14,6 +14,7 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
 #include "absl/strings/str_join.h"
+#include "fucina/contract/checked_forward.h"
 #include "fucina/diag/log.h"
 #include "fucina/diag/printable.h"
 #include "fucina/diag/status_macros.h"
@@ -497,6 +498,12 @@ const ChatTraits& Pipeline::chat_traits() const {
 
 bool BlamesModelFile(const absl::Status& status) {
   return status.GetPayload(kModelFilePayload).has_value();
+}
+
+absl::Status NamePlugin(const Pipeline& pipeline, const absl::Status& status) {
+  if (pipeline.family == nullptr || !BlamesDecoder(status)) return status;
+  return Prefixed(absl::StrCat(Printable(pipeline.family->plugin->file), ": "),
+                  status);
 }
 
 absl::StatusOr<std::unique_ptr<Registry>> LoadPlugins(

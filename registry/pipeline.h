@@ -109,6 +109,10 @@ absl::StatusOr<std::unique_ptr<Pipeline>> BuildPipeline(
 // configuration: the program exits with 3 instead of 2.
 bool BlamesModelFile(const absl::Status& status);
 
+// Puts the plugin's file in front of an error that blames the pipeline's
+// decoder while it runs; other statuses as they are.
+absl::Status NamePlugin(const Pipeline& pipeline, const absl::Status& status);
+
 // A new drafter for one sequence; null when the pipeline drafts with nobody.
 absl::StatusOr<std::unique_ptr<Drafter>> MakeDrafter(const Pipeline& pipeline);
 

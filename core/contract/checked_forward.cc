@@ -2,12 +2,15 @@
 
 #include <string>
 
+#include "absl/strings/cord.h"
 #include "absl/strings/str_cat.h"
 #include "fucina/diag/printable.h"
 #include "fucina/diag/status_macros.h"
 
 namespace fucina {
 namespace {
+
+constexpr char kPayload[] = "fucina.broken_decoder";
 
 // Empty when all is well.
 std::string Complaint(const DecoderInfo& info, const SequenceStep& step,
@@ -44,9 +47,15 @@ absl::Status CheckedForward(const Decoder& decoder, SequenceStep& step) {
   step.logits = Tensor();
   // The first complaint is the one to tell.
   step.state->Truncate(length_before).IgnoreError();
-  return absl::InternalError(absl::StrCat(
+  absl::Status broken = absl::InternalError(absl::StrCat(
       "the decoder of family '", Printable(decoder.info().architecture),
       "' broke the contract: ", complaint));
+  broken.SetPayload(kPayload, absl::Cord());
+  return broken;
+}
+
+bool BlamesDecoder(const absl::Status& status) {
+  return status.GetPayload(kPayload).has_value();
 }
 
 }  // namespace fucina

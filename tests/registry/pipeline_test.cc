@@ -6,6 +6,7 @@
 #include <stdexcept>
 #include <string>
 
+#include "fucina/contract/checked_forward.h"
 #include "fucina/diag/log.h"
 #include "fucina/gguf/gguf_writer.h"
 #include "gmock/gmock.h"
@@ -23,10 +24,39 @@ using ::testing::StartsWith;
 // --- a builtin plugin whose behaviour the test chooses
 // ---------------------------
 
-enum class Act { kLoad, kThrow, kThrowMemory, kThrowInt, kNull, kWrongInfo };
+enum class Act {
+  kLoad,
+  kThrow,
+  kThrowMemory,
+  kThrowInt,
+  kNull,
+  kWrongInfo,
+  kNarrow
+};
 Act g_act = Act::kLoad;
 int g_loads = 0;
 std::string g_cache_type;
+
+// Returns one logit less than its vocabulary has.
+class NarrowDecoder final : public Decoder {
+ public:
+  const DecoderInfo& info() const override { return honest_.info(); }
+  absl::StatusOr<std::unique_ptr<DecodeState>> NewState(
+      int capacity) const override {
+    return honest_.NewState(capacity);
+  }
+  absl::Status Forward(std::span<SequenceStep> batch) const override {
+    absl::Status status = honest_.Forward(batch);
+    for (SequenceStep& step : batch) {
+      step.logits = Tensor(DType::kF32, {1, fake::kVocabSize - 1},
+                           step.logits.mutable_data());
+    }
+    return status;
+  }
+
+ private:
+  fake::FakeDecoder honest_{4096, fake::Lie::kNone};
+};
 
 absl::StatusOr<std::unique_ptr<Decoder>> LoadFake(const GgufFile& file,
                                                   ThreadPool&,
@@ -44,6 +74,8 @@ absl::StatusOr<std::unique_ptr<Decoder>> LoadFake(const GgufFile& file,
       return std::unique_ptr<Decoder>();
     case Act::kWrongInfo:
       return std::make_unique<fake::FakeDecoder>(0, fake::Lie::kNone);
+    case Act::kNarrow:
+      return std::make_unique<NarrowDecoder>();
     case Act::kLoad:
       break;
   }
@@ -303,6 +335,26 @@ TEST_F(PipelineTest, WhatAPluginMakesIsChecked) {
               StartsWith("fake (builtin) broke the contract: its decoder calls "
                          "itself 'fake' with 2 layers of width 8, 32 logits, 0 "
                          "context"));
+}
+
+// PLUG-6: what it returns while it runs is checked too, and the plugin named.
+TEST_F(PipelineTest, AWrongShapeWhileRunningNamesThePlugin) {
+  g_act = Act::kNarrow;
+  const auto built = Build("");
+  ASSERT_TRUE(built.ok()) << built.status();
+  const auto state = (*built)->decoder->NewState(8).value();
+  const TokenId token = 1;
+  SequenceStep step = {.tokens = {&token, 1}, .state = state.get()};
+  const absl::Status status = CheckedForward(*(*built)->decoder, step);
+  EXPECT_TRUE(BlamesDecoder(status));
+  const absl::Status named = NamePlugin(**built, status);
+  EXPECT_EQ(named.code(), absl::StatusCode::kInternal);
+  EXPECT_EQ(named.message(),
+            "fake (builtin): the decoder of family 'fake' broke the contract: "
+            "its logits are f32 [1, 31], expected f32 [1, 32]");
+  EXPECT_EQ(state->length(), 0);
+  const absl::Status other = absl::InternalError("something else");
+  EXPECT_EQ(NamePlugin(**built, other), other);
 }
 
 // --- memory and context

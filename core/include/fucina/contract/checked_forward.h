@@ -20,6 +20,10 @@ namespace fucina {
 FUCINA_API absl::Status CheckedForward(const Decoder& decoder,
                                        SequenceStep& step);
 
+// Whether `status` is such a broken promise, so that whoever knows which plugin
+// made the decoder can name it.
+FUCINA_API bool BlamesDecoder(const absl::Status& status);
+
 }  // namespace fucina
 
 #endif  // FUCINA_CONTRACT_CHECKED_FORWARD_H_
