@@ -4,6 +4,7 @@
 #include <cstring>
 
 #include "absl/strings/str_cat.h"
+#include "absl/strings/str_format.h"
 #include "fucina/diag/check.h"
 
 namespace fucina {
@@ -88,8 +89,8 @@ absl::StatusOr<std::unique_ptr<KvCache>> KvCache::Create(
                              geometry.head_dim;
   const auto exhausted = [&] {
     return absl::ResourceExhaustedError(absl::StrCat(
-        "kv cache: cannot reserve ", static_cast<double>(wanted), " bytes for ",
-        capacity, " tokens; ask for a smaller context"));
+        "kv cache: cannot reserve ", absl::StrFormat("%.0Lf", wanted),
+        " bytes for ", capacity, " tokens; ask for a smaller context"));
   };
   // The rounding of value rows at most multiplies it by 16.
   if (wanted > 0x1p58L) return exhausted();

@@ -26,15 +26,17 @@ using testing::RunFucina;
 using testing::TemporaryDirectory;
 using testing::WriteFile;
 
-// A copy of the embedded model with another template, or with `value` as one
-// element of its last norm.
-std::string Changed(std::optional<std::string> chat_template,
+constexpr char kTemplateKey[] = "tokenizer.chat_template";
+
+// A copy of the embedded model with another text under `changed_key`, or with
+// `value` as one element of its last norm.
+std::string Changed(const std::string& changed_key, const std::string& text,
                     std::optional<float> value = {}) {
   const auto file = GgufFile::Open(EmbeddedModel()).value();
   GgufWriter writer;
   for (const absl::string_view key : file->keys()) {
-    if (chat_template.has_value() && key == "tokenizer.chat_template") {
-      writer.AddString(key, *chat_template);
+    if (key == changed_key) {
+      writer.AddString(key, text);
     } else {
       writer.AddValue(key, *file->Find(key));
     }
@@ -60,7 +62,7 @@ std::string Changed(std::optional<std::string> chat_template,
 // SAMP-1 from end to end: not a token comes out.
 TEST(ModelFaults, NumbersThatAreNoneAreAnErrorInEveryMode) {
   for (const float value : {std::nanf(""), HUGE_VALF}) {
-    const std::string model = Changed({}, value);
+    const std::string model = Changed("", "", value);
     const std::vector<std::vector<std::string>> modes = {
         {"--chat", "Hello", "--no-think", "--quiet"},
         {"--chat", "Hello", "--temp", "1", "--quiet"},
@@ -87,10 +89,22 @@ TEST(ModelFaults, NumbersThatAreNoneAreAnErrorInEveryMode) {
   }
 }
 
+// LOAD-18.
+TEST(ModelFaults, AnArchitectureWithoutAPluginIsNamedWithWhatThereIs) {
+  const ProgramResult result = RunFucina(
+      {"run", Changed("general.architecture", "qwen99"), "--chat", "Hello"});
+  EXPECT_EQ(result.exit_code, 3);
+  EXPECT_EQ(result.out, "");
+  EXPECT_THAT(
+      result.err,
+      AllOf(HasSubstr("changed.gguf: no family 'qwen99'; known: "),
+            HasSubstr("qwen3moe"), HasSubstr("plugins are looked for in /")));
+}
+
 // CHAT-2.
 TEST(ModelFaults, ATemplateThatCannotBeUsedStopsChatsAndNothingElse) {
   const std::string model =
-      Changed("{# <|im_start|> #}\n  {% include 'other' %}");
+      Changed(kTemplateKey, "{# <|im_start|> #}\n  {% include 'other' %}");
   const ProgramResult chat = RunFucina({"run", model, "--chat", "Hello"});
   EXPECT_EQ(chat.exit_code, 3);
   EXPECT_EQ(chat.out, "");
@@ -118,12 +132,62 @@ TEST(ModelFaults, ATemplateWithoutEndIsStopped) {
         "{% for a in range(9999) %}{{ 'x' * 99999 }}{% endfor %}",
         "{% macro again(n) %}{{ again(n + 1) }}{% endmacro %}{{ again(0) }}"}) {
     const ProgramResult result =
-        RunFucina({"run", Changed(text), "--chat", "Hello"});
+        RunFucina({"run", Changed(kTemplateKey, text), "--chat", "Hello"});
     EXPECT_NE(result.exit_code, 0) << text;
     EXPECT_LT(result.exit_code, 128) << text;
     EXPECT_THAT(result.err, HasSubstr("fucina: error: ")) << text;
     EXPECT_EQ(result.out, "") << text;
   }
+}
+
+#if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
+constexpr bool kSanitized = true;  // takes terabytes of addresses
+#else
+constexpr bool kSanitized = false;
+#endif
+
+// CPU-8, R-1: memory that ends at any moment is exit code 4, never a signal.
+TEST(Limits, MemoryThatEndsIsExitCode4) {
+  int refused = 0;
+  for (int kib = 13000; kib < 60000 && !kSanitized; kib += 3700) {
+    const ProgramResult result = testing::RunShell(
+        "ulimit -v " + std::to_string(kib) + "; exec fucina run --chat " +
+        "'What is the capital of Peru?' --no-think --temp 0 --threads 2 "
+        "--quiet");
+    if (result.exit_code == 0) {
+      EXPECT_EQ(result.out, "The capital of Peru is Lima.\n");
+      continue;
+    }
+    if (result.exit_code == 127) continue;  // too little for the libraries
+    EXPECT_EQ(result.exit_code, 4) << kib << "\n" << result.err;
+    EXPECT_THAT(result.err, HasSubstr("fucina: error: ")) << kib;
+    ++refused;
+  }
+  if (!kSanitized) {
+    EXPECT_GT(refused, 2);
+  }
+}
+
+// CTX-2 and CHAT-6: an end that is no end says so, and what to do.
+TEST(Limits, AReplyThatWasCutSaysWhy) {
+  const std::vector<std::string> ask = {
+      "run", "--chat", "What is the capital of Peru?", "--temp", "0"};
+  const auto run = [&](const std::vector<std::string>& more) {
+    std::vector<std::string> args = ask;
+    args.insert(args.end(), more.begin(), more.end());
+    const ProgramResult result = RunFucina(args);
+    EXPECT_EQ(result.exit_code, 0) << result.err;
+    return result.err;
+  };
+  EXPECT_THAT(run({"--gen", "3"}),
+              AllOf(HasSubstr("the reply reached its limit while thinking; "
+                              "raise --gen or use --no-think"),
+                    HasSubstr("thinking "), HasSubstr("ended by length")));
+  EXPECT_THAT(run({"--gen", "3", "--no-think"}),
+              AllOf(HasSubstr("the reply reached its limit; raise --gen"),
+                    HasSubstr("[3 tokens"), HasSubstr("ended by length")));
+  EXPECT_THAT(run({"--ctx", "22", "--no-think"}),
+              HasSubstr("the reply filled the context; raise --ctx"));
 }
 
 // The ids that --show-prompt prints.
