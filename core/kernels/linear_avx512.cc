@@ -76,8 +76,7 @@ LinearKernels Avx512LinearKernels() {
   LinearKernels kernels;
   kernels.int_tile_rows = 6;
   kernels.float_tile_rows = 12;
-  kernels.direct_rows = 8;
-  kernels.direct_tile_rows = 4;
+  kernels.direct_rows = 4;
   FillFormats<0, 6, 4, 12>(kernels);
   kernels.quantize_row = &QuantizeRow;
   kernels.add_dot_rows = &AddDotRows;

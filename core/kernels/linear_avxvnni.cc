@@ -29,8 +29,7 @@ LinearKernels AvxVnniLinearKernels() {
   LinearKernels kernels;
   kernels.int_tile_rows = 3;
   kernels.float_tile_rows = 6;
-  kernels.direct_rows = 4;
-  kernels.direct_tile_rows = 2;
+  kernels.direct_rows = 2;
   FillFormats<0, 3, 2, 6>(kernels);
   kernels.quantize_row = &QuantizeRow;
   kernels.add_dot_rows = &AddDotRows;

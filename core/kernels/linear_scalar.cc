@@ -119,6 +119,12 @@ float AddBlock(const PanelLayout& layout, const RowBlock& w,
   return acc;
 }
 
+template <int kRows>
+void StartSums(const TileArgs& args, int row, float (&acc)[kRows]) {
+  if (!args.accumulate) return;
+  for (int t = 0; t < kRows; ++t) acc[t] = args.out[t * args.out_stride + row];
+}
+
 template <PanelFormat kFormat, int kRows>
 void Direct(const TileArgs& args) {
   const PanelLayout layout = LayoutOf(kFormat);
@@ -126,6 +132,7 @@ void Direct(const TileArgs& args) {
   const auto* tile = static_cast<const std::uint8_t*>(args.activations);
   for (int row = 0; row < kStripRows; ++row) {
     float acc[kRows] = {};
+    StartSums(args, row, acc);
     for (std::int64_t b = 0; b < blocks; ++b) {
       const std::uint8_t* record =
           args.weights + b / layout.blocks * layout.record_bytes();
@@ -157,6 +164,7 @@ void FloatDirect(const TileArgs& args) {
   const auto* x = static_cast<const float*>(args.activations);
   for (int row = 0; row < kStripRows; ++row) {
     float acc[kRows] = {};
+    StartSums(args, row, acc);
     for (std::int64_t k = 0; k < args.k; ++k) {
       const float w = FloatAt(kFormat, args.weights, k * kStripRows + row);
       for (int t = 0; t < kRows; ++t) {
@@ -256,7 +264,6 @@ LinearKernels ScalarLinearKernels() {
   kernels.int_tile_rows = kMaxRows;
   kernels.float_tile_rows = kMaxRows;
   kernels.direct_rows = kMaxRows;
-  kernels.direct_tile_rows = kMaxRows;
   kernels.quantize_row = &QuantizeRow;
   kernels.add_dot_rows = &AddDotRows;
   kernels.add_scaled = &AddScaled;

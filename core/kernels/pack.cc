@@ -352,7 +352,10 @@ std::int64_t StripBytes(PanelFormat format, std::int64_t k) {
 }
 
 std::int64_t UnpackedStripBytes(PanelFormat format, std::int64_t k) {
-  if (IsFloatFormat(format)) return 0;
+  if (format == PanelFormat::kF32) return 0;
+  if (IsFloatFormat(format)) {
+    return k * kStripRows * static_cast<std::int64_t>(sizeof(float));
+  }
   const PanelLayout layout = LayoutOf(format);
   return k / kBlockSize * UnpackedBlockBytes(layout.halves, layout.has_min);
 }

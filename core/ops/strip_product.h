@@ -54,7 +54,8 @@ struct PreparedRows {
   const std::uint8_t* int_tiles = nullptr;  // one of the two
   const float* float_tiles = nullptr;
 
-  const void* tile(std::int64_t index) const;
+  // Tile `index` from feature `k` on; int tiles: a multiple of 32.
+  const void* tile(std::int64_t index, std::int64_t k = 0) const;
 };
 
 // Low-rank pairs of a weight's parts, with b x computed already.

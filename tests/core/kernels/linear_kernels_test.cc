@@ -157,10 +157,11 @@ std::vector<std::uint8_t> Prepare(const Kernels& kernels, PanelFormat format,
   return tile;
 }
 
-// [rows][32], by the direct path or the unpacked one; empty when the level has
-// no such entry.
+// [rows][32], by the direct path or the unpacked one, `piece` features at a
+// time; empty when the level has no such entry.
 std::vector<float> Multiply(const Kernels& kernels, const Strip& strip,
-                            const float* x, int rows, bool unpacked) {
+                            const float* x, int rows, bool unpacked,
+                            std::int64_t piece = 1 << 20) {
   const PanelFormat format = PanelFormatOf(strip.dtype);
   const FormatKernels& entry = kernels.linear.formats[static_cast<int>(format)];
   const TileFn multiply = unpacked ? entry.unpacked[rows] : entry.direct[rows];
@@ -171,17 +172,28 @@ std::vector<float> Multiply(const Kernels& kernels, const Strip& strip,
       static_cast<std::size_t>(UnpackedStripBytes(format, strip.k)));
   std::vector<float> out(static_cast<std::size_t>(rows * 40), -1.0F);
   TileArgs args;
-  args.weights = strip.packed.data();
   args.table = PanelTable(strip.dtype);
-  args.k = strip.k;
-  args.activations = tile.data();
   args.out = out.data();
   args.out_stride = 40;
-  if (unpacked) {
-    entry.unpack(args.weights, args.table, args.k, scratch.data());
-    args.weights = scratch.data();
+  const std::int64_t bytes_per_feature =
+      static_cast<std::int64_t>(tile.size()) / strip.k;
+  for (std::int64_t k = 0; k < strip.k; k += piece) {
+    args.weights = strip.packed.data() + StripBytes(format, k);
+    args.k = std::min(piece, strip.k - k);
+    args.activations = tile.data() + k * bytes_per_feature;
+    if (!IsFloatFormat(format)) {
+      args.activations = tile.data() + k / 32 * rows * kActivationBlockBytes;
+    }
+    if (unpacked) {
+      entry.unpack(args.weights, args.table, args.k, scratch.data());
+      args.weights = scratch.data();
+    }
+    args.accumulate = k > 0;
+    // Prefetching past the end of everything is allowed and changes nothing.
+    args.prefetch = args.weights + args.k;
+    args.prefetch_lines = 3;
+    multiply(args);
   }
-  multiply(args);
   std::vector<float> dense;
   for (int t = 0; t < rows; ++t) {
     dense.insert(dense.end(), out.begin() + t * 40, out.begin() + t * 40 + 32);
@@ -303,6 +315,37 @@ TEST_P(EveryType, LevelsPathsAndTilesGiveTheSameBits) {
               std::string(Name(level)) + " " + std::string(Name(dtype)) +
                   " k " + std::to_string(k) + " rows " + std::to_string(rows) +
                   (unpacked ? " unpacked" : " direct"));
+          if (HasFatalFailure()) return;
+        }
+      }
+    }
+  }
+}
+
+TEST_P(EveryType, PiecesOfKGiveTheBitsOfTheWhole) {
+  const ScopedFlushDenormals flush;
+  const DType dtype = GetParam();
+  const std::int64_t record =
+      std::max<std::int64_t>(Traits(dtype).block_size, 1);
+  const std::int64_t k = 5 * record;
+  std::mt19937 random(19);
+  const Strip strip(dtype, k, 32, random);
+  const std::vector<float> x = RandomActivations(kMaxTileRows * k, random);
+  for (KernelLevel level : kAllKernelLevels) {
+    const Kernels* kernels = KernelsFor(level);
+    if (kernels == nullptr) continue;
+    for (int rows : {1, 2, 3, 4, 6, kMaxTileRows}) {
+      for (bool unpacked : {false, true}) {
+        const std::vector<float> whole =
+            Multiply(*kernels, strip, x.data(), rows, unpacked);
+        for (std::int64_t records : {1, 2, 3}) {
+          ExpectSameBits(Multiply(*kernels, strip, x.data(), rows, unpacked,
+                                  records * record),
+                         whole,
+                         std::string(Name(level)) + " " +
+                             std::string(Name(dtype)) + " rows " +
+                             std::to_string(rows) + " pieces of " +
+                             std::to_string(records * record));
           if (HasFatalFailure()) return;
         }
       }

@@ -74,12 +74,20 @@ struct TileArgs {
   const void* activations = nullptr;
   float* out = nullptr;         // [rows][32]
   std::int64_t out_stride = 0;  // floats from one row to the next
+  // Goes on from the sums in `out`: a strip may be walked in pieces of k, whole
+  // records each, and gives the same bits.
+  bool accumulate = false;
+  // Memory that is wanted next, for tiles of three rows and more: so many lines
+  // of 64 bytes per block of 32 k (4 k of float formats) are fetched from here
+  // on. May point behind a buffer. Smaller tiles fetch what lies ahead of them.
+  const std::uint8_t* prefetch = nullptr;
+  int prefetch_lines = 0;
 };
 using TileFn = void (*)(const TileArgs& args);
 
 // Unpacked integer strip: per block of 32 k: codes u8 [2 panels][8 lines][64],
 // then f32 scales [halves][32], then f32 minima [halves][32] where the format
-// has them.
+// has them. Unpacked strip of 16-bit floats: f32 [k][32].
 using UnpackFn = void (*)(const std::uint8_t* strip, const std::int8_t* table,
                           std::int64_t k, std::uint8_t* unpacked);
 
@@ -87,8 +95,9 @@ struct FormatKernels {
   // direct[r] reads the packed strip for a tile of r rows; null where the level
   // has none.
   TileFn direct[kMaxTileRows + 1] = {};
-  // For many rows: unpack once, then unpacked[r] for every tile. Null where
-  // direct serves any number of rows.
+  // For more rows than direct_rows (float_tile_rows of float formats): unpack
+  // once, then unpacked[r] for every tile. Null where direct serves any number
+  // of rows.
   UnpackFn unpack = nullptr;
   TileFn unpacked[kMaxTileRows + 1] = {};
 };
@@ -99,10 +108,8 @@ struct LinearKernels {
   // Widest tile of integer and of float formats that direct / unpacked serve.
   int int_tile_rows = 1;
   int float_tile_rows = 1;
-  // Up to this many rows, packed strips are read directly in tiles of at most
-  // direct_tile_rows.
+  // Up to this many rows, packed integer strips are read directly in one tile.
   int direct_rows = 1;
-  int direct_tile_rows = 1;
 
   // Quantizes one row of `k` f32 values, a multiple of 32, into slot `row` of
   // a tile of `rows` rows.
@@ -129,7 +136,7 @@ FUCINA_API PanelFormat PanelFormatOf(DType dtype);
 // REQUIRES: k is a multiple of the type's block size.
 FUCINA_API std::int64_t StripBytes(PanelFormat format, std::int64_t k);
 
-// Bytes of the unpacked form of a strip; 0 for float formats.
+// Bytes of the unpacked form of a strip; 0 for f32, which has none.
 FUCINA_API std::int64_t UnpackedStripBytes(PanelFormat format, std::int64_t k);
 
 constexpr bool IsFloatFormat(PanelFormat format) {
