@@ -365,10 +365,15 @@ Tensor GgufFile::View(const GgufTensorInfo& info) {
   }
 }
 
-void GgufFile::Release(const GgufTensorInfo& info) const {
-  if (impl_->mappings.empty()) return;
-  impl_->mappings[static_cast<std::size_t>(info.part)].Release(info.file_offset,
-                                                               info.size_bytes);
+void GgufFile::Release(std::span<const std::byte> bytes) const {
+  for (const gguf::FileMapping& mapping : impl_->mappings) {
+    const std::span<const std::byte> all = mapping.bytes();
+    if (bytes.data() < all.data() || bytes.data() >= all.data() + all.size()) {
+      continue;
+    }
+    mapping.Release(static_cast<std::uint64_t>(bytes.data() - all.data()),
+                    bytes.size());
+  }
 }
 
 absl::Status GgufFile::ReadAt(const GgufTensorInfo& info, std::uint64_t offset,

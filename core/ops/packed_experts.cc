@@ -50,26 +50,32 @@ ExpertWeights PackedExperts::PackExpertInto(const Tensor& gate,
   return expert;
 }
 
-absl::StatusOr<PackedExperts> PackedExperts::Pack(const Tensor& gate,
-                                                  const Tensor& up,
-                                                  const Tensor& down,
-                                                  ThreadPool& pool) {
+void PackedExperts::CheckShapes(const Tensor& gate, const Tensor& up,
+                                const Tensor& down) {
   FUCINA_CHECK_EQ(gate.rank(), 3);
   FUCINA_CHECK_EQ(up.rank(), 3);
   FUCINA_CHECK_EQ(down.rank(), 3);
-  const std::int64_t count = gate.dim(0);
-  FUCINA_CHECK_EQ(up.dim(0), count);
-  FUCINA_CHECK_EQ(down.dim(0), count);
+  FUCINA_CHECK_EQ(up.dim(0), gate.dim(0));
+  FUCINA_CHECK_EQ(down.dim(0), gate.dim(0));
   FUCINA_CHECK_EQ(up.dim(1), gate.dim(1));
   FUCINA_CHECK_EQ(up.dim(2), gate.dim(2));
   FUCINA_CHECK_EQ(down.dim(1), gate.dim(2));
   FUCINA_CHECK_EQ(down.dim(2), gate.dim(1));
+}
+
+absl::StatusOr<PackedExperts> PackedExperts::Pack(const Tensor& gate,
+                                                  const Tensor& up,
+                                                  const Tensor& down,
+                                                  ThreadPool& pool) {
+  CheckShapes(gate, up, down);
+  const std::int64_t count = gate.dim(0);
   const std::int64_t bytes = ExpertBytes(
       ExpertSlice(gate, 0), ExpertSlice(up, 0), ExpertSlice(down, 0));
   PackedExperts packed;
   FUCINA_ASSIGN_OR_RETURN(
       packed.memory_,
       Buffer::Allocate(static_cast<std::size_t>(count * bytes)));
+  packed.size_bytes_ = packed.memory_.size_bytes();
   packed.experts_.resize(static_cast<std::size_t>(count));
   pool.ParallelFor(
       count, 1, [&](std::int64_t begin, std::int64_t end, int /*worker*/) {

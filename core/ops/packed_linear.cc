@@ -81,39 +81,45 @@ PackedLinear PackedLinear::Layout(std::span<const LinearPart> parts,
   return packed;
 }
 
+void PackedLinear::SetMemory(std::byte* memory) {
+  strips_ = reinterpret_cast<std::uint8_t*>(memory);
+  bias_ = has_bias_
+              ? reinterpret_cast<float*>(memory + num_strips_ * strip_bytes_)
+              : nullptr;
+}
+
+void PackedLinear::FillStrips(std::span<const LinearPart> parts,
+                              std::int64_t begin, std::int64_t end) {
+  for (std::int64_t s = begin; s < end; ++s) {
+    std::array<const void*, kStripRows> rows = {};
+    for (int lane = 0; lane < kStripRows; ++lane) {
+      const SourceRow source = FindRow(parts_, gated_, s, lane);
+      float bias_value = 0;
+      if (source.part >= 0) {
+        const LinearPart& part = parts[static_cast<std::size_t>(source.part)];
+        rows[static_cast<std::size_t>(lane)] =
+            part.weight.row_bytes(source.row);
+        if (!part.bias.empty()) {
+          bias_value = static_cast<const float*>(part.bias.data())[source.row];
+        }
+      }
+      if (bias_ != nullptr) bias_[s * kStripRows + lane] = bias_value;
+    }
+    PackStrip(dtype_, rows.data(), in_features_, strips_ + s * strip_bytes_);
+  }
+}
+
 void PackedLinear::Fill(std::span<const LinearPart> parts, std::byte* memory,
                         ThreadPool* pool) {
-  auto* const strips = reinterpret_cast<std::uint8_t*>(memory);
-  auto* const bias =
-      has_bias_ ? reinterpret_cast<float*>(memory + num_strips_ * strip_bytes_)
-                : nullptr;
+  SetMemory(memory);
   const auto fill = [&](std::int64_t begin, std::int64_t end, int /*worker*/) {
-    for (std::int64_t s = begin; s < end; ++s) {
-      std::array<const void*, kStripRows> rows = {};
-      for (int lane = 0; lane < kStripRows; ++lane) {
-        const SourceRow source = FindRow(parts_, gated_, s, lane);
-        float bias_value = 0;
-        if (source.part >= 0) {
-          const LinearPart& part = parts[static_cast<std::size_t>(source.part)];
-          rows[static_cast<std::size_t>(lane)] =
-              part.weight.row_bytes(source.row);
-          if (!part.bias.empty()) {
-            bias_value =
-                static_cast<const float*>(part.bias.data())[source.row];
-          }
-        }
-        if (bias != nullptr) bias[s * kStripRows + lane] = bias_value;
-      }
-      PackStrip(dtype_, rows.data(), in_features_, strips + s * strip_bytes_);
-    }
+    FillStrips(parts, begin, end);
   };
   if (pool != nullptr) {
     pool->ParallelFor(num_strips_, pool->GrainFor(num_strips_), fill);
   } else {
     fill(0, num_strips_, 0);
   }
-  strips_ = strips;
-  bias_ = bias;
 }
 
 absl::StatusOr<PackedLinear> PackedLinear::Pack(

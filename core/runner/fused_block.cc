@@ -115,27 +115,20 @@ absl::StatusOr<std::unique_ptr<FusedBlock>> FusedBlock::Create(
     const ops::Context& context) {
   std::unique_ptr<FusedBlock> block(
       new FusedBlock(descriptor, tensors, expert_top_p, context));
-  for (const LayerTensors& layer : tensors.layers) {
-    FUCINA_ASSIGN_OR_RETURN(LayerWeights packed,
-                            PackLayer(file, layer, context.pool));
-    block->layers_.push_back(std::move(packed));
-  }
-  FUCINA_ASSIGN_OR_RETURN(block->output_,
-                          PackMatrix(file, tensors.output, context.pool));
+  FUCINA_ASSIGN_OR_RETURN(block->weights_,
+                          PackModel(file, tensors, context.pool));
   return block;
 }
 
 std::int64_t FusedBlock::size_bytes() const {
-  std::int64_t total = static_cast<std::int64_t>(output_.size_bytes());
-  for (const LayerWeights& layer : layers_) total += layer.size_bytes();
-  return total;
+  return static_cast<std::int64_t>(weights_.memory.size_bytes());
 }
 
 void FusedBlock::RunLayer(int layer, bool settle, RowBatch& batch,
                           const Tensor& x, FusedScratch& s,
                           PhaseClock& clock) const {
   const LayerTensors& t = tensors_.layers[static_cast<std::size_t>(layer)];
-  const LayerWeights& w = layers_[static_cast<std::size_t>(layer)];
+  const LayerWeights& w = weights_.layers[static_cast<std::size_t>(layer)];
   const std::int64_t query = d_.query_size();
   const std::int64_t kv = d_.kv_size();
   int rows = batch.num_rows;
@@ -206,7 +199,7 @@ void FusedBlock::RunLayer(int layer, bool settle, RowBatch& batch,
 }
 
 void FusedBlock::Qkv(int layer, const RowBatch& batch, FusedScratch& s) const {
-  const LayerWeights& w = layers_[static_cast<std::size_t>(layer)];
+  const LayerWeights& w = weights_.layers[static_cast<std::size_t>(layer)];
   const std::int64_t query = d_.query_size();
   const std::int64_t kv = d_.kv_size();
   const int rows = batch.num_rows;
@@ -302,7 +295,7 @@ void FusedBlock::Normalize(const Tensor& x, FusedScratch& s) const {
 void FusedBlock::Logits(std::int64_t first_row, std::int64_t num_rows,
                         const Tensor& out, FusedScratch& s) const {
   s.rows.Assign(s.h.Slice(first_row, num_rows));
-  ops::Linear(context_, s.rows, output_, out);
+  ops::Linear(context_, s.rows, weights_.output, out);
 }
 
 }  // namespace fucina

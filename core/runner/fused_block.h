@@ -97,8 +97,7 @@ class FusedBlock {
   const ops::Context context_;
   ops::RoutingRule routing_;
   std::unique_ptr<ops::RopeTable> rope_;
-  std::vector<LayerWeights> layers_;
-  ops::PackedLinear output_;
+  ModelWeights weights_;
 };
 
 }  // namespace fucina

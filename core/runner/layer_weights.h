@@ -6,7 +6,6 @@
 // gate and up interleaved so that the product comes out of one pass. Mixed
 // types stay apart; a layer may have any mixture.
 
-#include <cstdint>
 #include <vector>
 
 #include "absl/status/statusor.h"
@@ -15,6 +14,7 @@
 #include "fucina/ops/experts.h"
 #include "fucina/ops/linear.h"
 #include "fucina/parallel/thread_pool.h"
+#include "fucina/tensor/buffer.h"
 
 namespace fucina {
 
@@ -41,21 +41,20 @@ struct LayerWeights {
   ops::PackedLinear o;
   FeedForwardWeights dense;    // of a dense layer
   ExpertLayerWeights experts;  // of a layer with experts
-
-  std::int64_t size_bytes() const;
 };
 
-// Packs on all threads of the pool, matrix by matrix, and tells the file which
-// pages are no longer needed, so that memory stays near one copy of the model.
-// ResourceExhausted when memory lacks.
-absl::StatusOr<LayerWeights> PackLayer(const GgufFile& file,
-                                       const LayerTensors& tensors,
-                                       ThreadPool& pool);
+struct ModelWeights {
+  Buffer memory;  // of all matrices
+  std::vector<LayerWeights> layers;
+  ops::PackedLinear output;
+};
 
-// One matrix with its bias.
-absl::StatusOr<ops::PackedLinear> PackMatrix(const GgufFile& file,
-                                             const LinearTensor& tensor,
-                                             ThreadPool& pool);
+// Packs every matrix on all threads of the pool and tells the file which pages
+// are no longer needed, so that memory stays near one copy of the model.
+// ResourceExhausted when memory lacks.
+absl::StatusOr<ModelWeights> PackModel(const GgufFile& file,
+                                       const ModelTensors& tensors,
+                                       ThreadPool& pool);
 
 }  // namespace fucina
 

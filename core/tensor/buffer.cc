@@ -23,6 +23,13 @@ std::size_t RoundUp(std::size_t value, std::size_t multiple) {
   return (value + multiple - 1) / multiple * multiple;
 }
 
+// Mapped for a buffer. One that fills a huge page ends on one as well, or its
+// last 2 MiB would lie on small pages.
+std::size_t MappedBytes(std::size_t size_bytes) {
+  return RoundUp(size_bytes,
+                 size_bytes >= kHugePageBytes ? kHugePageBytes : kPageBytes);
+}
+
 std::byte* MapAligned(std::size_t size_bytes) {
   const std::size_t mapped_bytes = size_bytes + kHugePageBytes;
   if (mapped_bytes < size_bytes) return nullptr;
@@ -62,7 +69,7 @@ Buffer::~Buffer() { Release(); }
 void Buffer::Release() {
   if (data_ == nullptr) return;
   if (mapped_) {
-    munmap(data_, RoundUp(size_bytes_, kPageBytes));
+    munmap(data_, MappedBytes(size_bytes_));
   } else {
     std::free(data_);
   }
@@ -77,7 +84,7 @@ absl::StatusOr<Buffer> Buffer::Allocate(std::size_t size_bytes) {
   };
   if (size_bytes > SIZE_MAX / 2) return exhausted();
   if (size_bytes >= kMappedFromBytes) {
-    std::byte* data = MapAligned(RoundUp(size_bytes, kPageBytes));
+    std::byte* data = MapAligned(MappedBytes(size_bytes));
     if (data == nullptr) return exhausted();
     return Buffer(data, size_bytes, /*mapped=*/true);
   }

@@ -229,7 +229,7 @@ TEST(BigFiles, ATensorAfterFiveGiBHasTheRightBytes) {
                            std::as_writable_bytes(std::span(read)))
                   .ok());
   EXPECT_EQ(read[0], 0.0f);
-  (*file)->Release(*first);
+  (*file)->Release({first->data, first->size_bytes});
 }
 
 TEST(BigFiles, MoreThanTwoBillionElements) {

@@ -126,9 +126,10 @@ class FUCINA_API GgufFile {
   const GgufTensorInfo* FindTensor(absl::string_view name) const;
   // A read-only view, shape outermost first: ne {in, out} becomes [out, in].
   static Tensor View(const GgufTensorInfo& info);
-  // Tells the system that the bytes of a tensor were copied and need not stay
-  // in memory. Reading them again is correct, only slow.
-  void Release(const GgufTensorInfo& info) const;
+  // Tells the system that these bytes of a tensor's data, or all of them, were
+  // copied and need not stay in memory. Reading them again is correct, only
+  // slow. Thread-safe.
+  void Release(std::span<const std::byte> bytes) const;
   // Copies bytes [offset, offset + out.size()) of a tensor by positioned reads,
   // past the mapping: what streams from disk uses this, since a file cut or a
   // disk failing meanwhile is then an error and not a signal. Thread-safe.

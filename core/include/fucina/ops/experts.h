@@ -50,10 +50,16 @@ class FUCINA_API PackedExperts {
                                       std::span<std::byte> memory);
 
   std::span<const ExpertWeights> experts() const { return experts_; }
-  std::size_t size_bytes() const { return memory_.size_bytes(); }
+  // Memory held, or borrowed from the memory of a PackPlan.
+  std::size_t size_bytes() const { return size_bytes_; }
 
  private:
+  friend class PackPlan;
+  static void CheckShapes(const Tensor& gate, const Tensor& up,
+                          const Tensor& down);
+
   std::vector<ExpertWeights> experts_;
+  std::size_t size_bytes_ = 0;
   Buffer memory_;
 };
 

@@ -88,7 +88,12 @@ class FUCINA_API PackedLinear {
   const float* bias() const { return bias_; }
 
  private:
+  friend class PackPlan;
   static PackedLinear Layout(std::span<const LinearPart> parts, bool gated);
+  void SetMemory(std::byte* memory);
+  // Packs strips [begin, end) into the memory that was set.
+  void FillStrips(std::span<const LinearPart> parts, std::int64_t begin,
+                  std::int64_t end);
   void Fill(std::span<const LinearPart> parts, std::byte* memory,
             ThreadPool* pool);
 
@@ -102,8 +107,8 @@ class FUCINA_API PackedLinear {
   std::int64_t strip_bytes_ = 0;
   std::size_t size_bytes_ = 0;
   std::vector<std::int64_t> parts_;
-  const std::uint8_t* strips_ = nullptr;
-  const float* bias_ = nullptr;
+  std::uint8_t* strips_ = nullptr;
+  float* bias_ = nullptr;
   Buffer memory_;
 };
 
