@@ -3,9 +3,11 @@
 
 #include "core/kernels/block_codec.h"
 #include "core/kernels/pack_blocks.h"
+#include "core/kernels/pack_tables.h"
 #include "core/kernels/panel_layout.h"
 #include "fucina/kernels/f16.h"
 #include "fucina/kernels/linear_kernels.h"
+#include "fucina/kernels/pack_kernels.h"
 
 namespace fucina {
 namespace {
@@ -386,8 +388,8 @@ const std::int8_t* PanelTable(DType dtype) {
   }
 }
 
-void PackStrip(DType dtype, const void* const* rows, std::int64_t k,
-               std::uint8_t* strip) {
+void PackStripScalar(DType dtype, const void* const* rows, std::int64_t k,
+                     std::uint8_t* strip) {
   using F = PanelFormat;
   switch (dtype) {
     case DType::kF32:
@@ -442,6 +444,21 @@ void PackStrip(DType dtype, const void* const* rows, std::int64_t k,
     default:
       return;
   }
+}
+
+PackStripFn PackStripFor(KernelLevel level) {
+#if defined(__x86_64__)
+  if (level != KernelLevel::kScalar) return PackStripAvx2;
+#else
+  (void)level;
+#endif
+  return PackStripScalar;
+}
+
+void PackStrip(DType dtype, const void* const* rows, std::int64_t k,
+               std::uint8_t* strip) {
+  static const PackStripFn pack = PackStripFor(BestKernelLevel());
+  pack(dtype, rows, k, strip);
 }
 
 }  // namespace fucina
