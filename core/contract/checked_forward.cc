@@ -42,6 +42,11 @@ std::string Complaint(const DecoderInfo& info, const SequenceStep& step,
 absl::Status CheckedForward(const Decoder& decoder, SequenceStep& step) {
   const int length_before = step.state->length();
   FUCINA_RETURN_IF_ERROR(decoder.Forward({&step, 1}));
+  return CheckForwarded(decoder, length_before, step);
+}
+
+absl::Status CheckForwarded(const Decoder& decoder, int length_before,
+                            SequenceStep& step) {
   const std::string complaint = Complaint(decoder.info(), step, length_before);
   if (complaint.empty()) return absl::OkStatus();
   step.logits = Tensor();

@@ -26,6 +26,11 @@ std::size_t CommonPrefix(std::span<const TokenId> a,
   return static_cast<std::size_t>(end - a.begin());
 }
 
+TokenSink SinkOf(const std::function<bool(TokenId)>& sink) {
+  static constexpr auto kNobody = [](TokenId) { return true; };
+  return sink ? TokenSink(sink) : TokenSink(kNobody);
+}
+
 }  // namespace
 
 absl::string_view Name(FinishReason reason) {
@@ -50,6 +55,15 @@ Sequence::Sequence(const Decoder& decoder, const SequenceParts& parts)
   FUCINA_CHECK_EQ(parts_.state->length(), 0);
   // Growing later would allocate in the middle of a reply.
   history_.reserve(static_cast<std::size_t>(parts_.state->capacity()) + 1);
+}
+
+absl::Status Sequence::Truncate(int length) {
+  FUCINA_CHECK(finished_ && length >= 0) << length;
+  FUCINA_RETURN_IF_ERROR(parts_.state->Truncate(length));
+  if (static_cast<std::size_t>(length) < history_.size()) {
+    history_.resize(static_cast<std::size_t>(length));
+  }
+  return absl::OkStatus();
 }
 
 absl::Status Sequence::Begin(std::span<const TokenId> prompt,
@@ -85,6 +99,7 @@ absl::Status Sequence::Begin(std::span<const TokenId> prompt,
   if (parts_.constraint != nullptr) {
     FUCINA_RETURN_IF_ERROR(parts_.constraint->Reset());
   }
+  prompt_ = prompt;
   limits_ = limits;
   step_tokens_.reserve(static_cast<std::size_t>(limits.max_draft) + 1);
   stats_ = {.prompt_tokens = static_cast<int>(prompt.size()),
@@ -101,6 +116,60 @@ bool Sequence::cancelled() const {
 void Sequence::Finish(FinishReason reason) {
   finish_reason_ = reason;
   finished_ = true;
+}
+
+bool Sequence::Prepare(SequenceStep& step) {
+  if (finished_) return false;
+  if (cancelled()) {
+    Finish(FinishReason::kCancelled);
+    return false;
+  }
+  const DecodeState& state = *parts_.state;
+  step = {.state = parts_.state, .adapter = parts_.adapter};
+  if (parts_.drafter != nullptr) step.tap = parts_.drafter->tap();
+  if (reading_prompt()) {
+    const std::size_t chunk =
+        static_cast<std::size_t>(std::max(1, limits_.prefill_chunk));
+    const std::size_t left = prompt_.size() - history_.size();
+    step.tokens = prompt_.subspan(history_.size(), std::min(chunk, left));
+    step.rows = left <= chunk ? LogitRows::kLast : LogitRows::kNone;
+    return true;
+  }
+  if (state.length() >= state.capacity()) {
+    Finish(FinishReason::kContextFull);
+    return false;
+  }
+  Propose();
+  step.tokens = step_tokens_;
+  step.rows = LogitRows::kAll;
+  return true;
+}
+
+absl::Status Sequence::Commit(const SequenceStep& step, TokenSink sink) {
+  if (reading_prompt()) return CommitPrompt(step, sink);
+  ++stats_.forwards;
+  stats_.drafted += static_cast<int>(step.tokens.size()) - 1;
+  absl::Status status = CommitRows(step.logits, sink);
+  // Rows that did not happen are dropped, also after an error; the newest token
+  // is not in the state yet.
+  const int committed = static_cast<int>(history_.size()) - 1;
+  if (parts_.state->length() > committed) {
+    status.Update(parts_.state->Truncate(committed));
+  }
+  return status;
+}
+
+absl::Status Sequence::CommitPrompt(const SequenceStep& step, TokenSink sink) {
+  history_.insert(history_.end(), step.tokens.begin(), step.tokens.end());
+  if (parts_.drafter != nullptr) parts_.drafter->Commit(step.tokens);
+  if (reading_prompt()) return absl::OkStatus();
+  if (limits_.on_prompt_logits != nullptr) {
+    (*limits_.on_prompt_logits)(
+        {step.logits.row_f32(0),
+         static_cast<std::size_t>(step.logits.row_size())});
+  }
+  step_tokens_.clear();
+  return CommitRows(step.logits, sink);
 }
 
 void Sequence::Propose() {
@@ -158,7 +227,7 @@ absl::StatusOr<TokenId> Sequence::Choose(std::span<float> logits) {
 }
 
 // Samples row after row while the draft holds, committing each token.
-absl::Status Sequence::Commit(const Tensor& logits, TokenSink sink) {
+absl::Status Sequence::CommitRows(const Tensor& logits, TokenSink sink) {
   for (std::int64_t row = 0; row < logits.dim(0); ++row) {
     FUCINA_ASSIGN_OR_RETURN(
         const TokenId token,
@@ -201,84 +270,94 @@ absl::Status Generator::Generate(Sequence& sequence,
                                  std::span<const TokenId> prompt,
                                  const GenerationLimits& limits, TokenSink sink,
                                  Progress progress) const {
-  FUCINA_RETURN_IF_ERROR(sequence.Begin(prompt, limits));
-  FUCINA_RETURN_IF_ERROR(Prefill(sequence, prompt, sink, progress));
-  const Clock::time_point start = Clock::now();
-  absl::Status status;
-  while (status.ok() && !sequence.finished_) {
-    if (sequence.cancelled()) {
-      sequence.Finish(FinishReason::kCancelled);
-    } else if (sequence.parts_.state->length() >=
-               sequence.parts_.state->capacity()) {
-      sequence.Finish(FinishReason::kContextFull);
-    } else {
-      status = Step(sequence, sink);
-    }
-  }
-  sequence.stats_.decode_ms = MillisecondsSince(start);
-  sequence.finished_ = true;
-  return status;
+  Stream stream = {.sequence = &sequence,
+                   .prompt = prompt,
+                   .limits = limits,
+                   .sink = sink,
+                   .progress = progress};
+  Generate({&stream, 1});
+  return stream.status;
 }
 
-absl::Status Generator::Prefill(Sequence& sequence,
-                                std::span<const TokenId> prompt, TokenSink sink,
-                                Progress progress) const {
-  const std::size_t chunk =
-      static_cast<std::size_t>(std::max(1, sequence.limits_.prefill_chunk));
-  SequenceStep step = {.state = sequence.parts_.state,
-                       .adapter = sequence.parts_.adapter};
-  if (sequence.parts_.drafter != nullptr) {
-    step.tap = sequence.parts_.drafter->tap();
+void Generator::Generate(std::span<Stream> streams) const {
+  std::vector<Stream*> live;
+  live.reserve(streams.size());
+  for (Stream& stream : streams) live.push_back(&stream);
+  const auto state_of = [](const Stream* stream) {
+    return stream->sequence->parts_.state;
+  };
+  std::sort(live.begin(), live.end(), [&](const Stream* a, const Stream* b) {
+    return std::less<>()(state_of(a), state_of(b));
+  });
+  const auto twice = std::adjacent_find(live.begin(), live.end(),
+                                        [&](const Stream* a, const Stream* b) {
+                                          return state_of(a) == state_of(b);
+                                        });
+  FUCINA_CHECK(twice == live.end()) << "one state in two streams";
+
+  for (Stream& stream : streams) {
+    stream.status = stream.sequence->Begin(stream.prompt, stream.limits);
+    if (stream.status.ok()) Prefill(stream);
   }
-  while (sequence.history_.size() < prompt.size()) {
-    if (sequence.cancelled()) {
-      sequence.Finish(FinishReason::kCancelled);
-      return absl::OkStatus();
-    }
-    const std::size_t done = sequence.history_.size();
-    const std::size_t count = std::min(chunk, prompt.size() - done);
-    const bool last = done + count == prompt.size();
-    step.tokens = prompt.subspan(done, count);
-    step.rows = last ? LogitRows::kLast : LogitRows::kNone;
+  std::vector<SequenceStep> steps;
+  steps.reserve(streams.size());
+  while (true) {
     const Clock::time_point start = Clock::now();
-    FUCINA_RETURN_IF_ERROR(CheckedForward(decoder_, step));
-    sequence.stats_.prefill_ms += MillisecondsSince(start);
-    sequence.history_.insert(sequence.history_.end(), step.tokens.begin(),
-                             step.tokens.end());
-    if (sequence.parts_.drafter != nullptr) {
-      sequence.parts_.drafter->Commit(step.tokens);
+    live.clear();
+    steps.clear();
+    for (Stream& stream : streams) {
+      SequenceStep step;
+      if (!stream.status.ok() || !stream.sequence->Prepare(step)) continue;
+      live.push_back(&stream);
+      steps.push_back(step);
     }
-    progress(static_cast<int>(done + count), static_cast<int>(prompt.size()));
+    if (live.empty()) break;
+    Forward(steps, live);
+    for (std::size_t i = 0; i < live.size(); ++i) {
+      if (!live[i]->status.ok()) continue;
+      live[i]->status =
+          live[i]->sequence->Commit(steps[i], SinkOf(live[i]->sink));
+    }
+    const double ms = MillisecondsSince(start);
+    for (Stream* stream : live) stream->sequence->stats_.decode_ms += ms;
   }
-  if (sequence.limits_.on_prompt_logits != nullptr) {
-    (*sequence.limits_.on_prompt_logits)(
-        {step.logits.row_f32(0),
-         static_cast<std::size_t>(step.logits.row_size())});
+  for (Stream& stream : streams) {
+    stream.sequence->finished_ = true;
+    stream.sequence->prompt_ = {};
   }
-  sequence.step_tokens_.clear();
-  return sequence.Commit(step.logits, sink);
 }
 
-absl::Status Generator::Step(Sequence& sequence, TokenSink sink) const {
-  sequence.Propose();
-  SequenceStep step = {.tokens = sequence.step_tokens_,
-                       .state = sequence.parts_.state,
-                       .rows = LogitRows::kAll,
-                       .adapter = sequence.parts_.adapter};
-  if (sequence.parts_.drafter != nullptr) {
-    step.tap = sequence.parts_.drafter->tap();
+void Generator::Prefill(Stream& stream) const {
+  Sequence& sequence = *stream.sequence;
+  const int total = static_cast<int>(stream.prompt.size());
+  SequenceStep step;
+  while (stream.status.ok() && sequence.reading_prompt() &&
+         sequence.Prepare(step)) {
+    const Clock::time_point start = Clock::now();
+    stream.status = CheckedForward(decoder_, step);
+    if (!stream.status.ok()) return;
+    sequence.stats_.prefill_ms += MillisecondsSince(start);
+    const int done = std::min(total, sequence.parts_.state->length());
+    if (stream.progress) stream.progress(done, total);
+    stream.status = sequence.Commit(step, SinkOf(stream.sink));
   }
-  FUCINA_RETURN_IF_ERROR(CheckedForward(decoder_, step));
-  ++sequence.stats_.forwards;
-  sequence.stats_.drafted += static_cast<int>(step.tokens.size()) - 1;
-  absl::Status status = sequence.Commit(step.logits, sink);
-  // Rows that did not happen are dropped, also after an error; the newest token
-  // is not in the state yet.
-  const int committed = static_cast<int>(sequence.history_.size()) - 1;
-  if (sequence.parts_.state->length() > committed) {
-    status.Update(sequence.parts_.state->Truncate(committed));
+}
+
+// An error of the shared forward leaves every state as it was, so each step is
+// tried alone: only those that are the reason fail.
+void Generator::Forward(std::span<SequenceStep> steps,
+                        std::span<Stream*> live) const {
+  const absl::Status status = decoder_.Forward(steps);
+  for (std::size_t i = 0; i < steps.size(); ++i) {
+    if (status.ok()) {
+      live[i]->status =
+          CheckForwarded(decoder_, live[i]->sequence->computed(), steps[i]);
+    } else if (steps.size() == 1) {
+      live[i]->status = status;
+    } else {
+      live[i]->status = CheckedForward(decoder_, steps[i]);
+    }
   }
-  return status;
 }
 
 }  // namespace fucina

@@ -11,106 +11,19 @@
 #include "absl/strings/str_cat.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
+#include "tests/core/decode/table_decoder.h"
 
 namespace fucina {
 namespace {
 
+using testing::kVocab;
+using testing::LogitsAfter;
+using testing::ReferenceGreedy;
+using testing::TableDecoder;
+using testing::TableState;
+
 using ::testing::ElementsAre;
 using ::testing::HasSubstr;
-
-constexpr int kVocab = 23;
-
-std::uint64_t Mix(std::uint64_t h) {
-  h = (h ^ (h >> 30)) * 0xBF58476D1CE4E5B9U;
-  h = (h ^ (h >> 27)) * 0x94D049BB133111EBU;
-  return h ^ (h >> 31);
-}
-
-// The logits of a prefix are a hash of all its tokens: any stale or missing row
-// in a state shows at once.
-std::vector<float> LogitsAfter(std::span<const TokenId> tokens) {
-  std::uint64_t hash = 17;
-  for (const TokenId token : tokens) hash = Mix(hash * 31 + token + 1);
-  std::vector<float> logits(kVocab);
-  for (int i = 0; i < kVocab; ++i) {
-    logits[i] = static_cast<float>(Mix(hash + i) % 1000) / 200.0F;
-  }
-  return logits;
-}
-
-class TableState : public DecodeState {
- public:
-  explicit TableState(int capacity) : capacity_(capacity) {}
-  int length() const override { return static_cast<int>(tokens.size()); }
-  int capacity() const override { return capacity_; }
-  absl::Status Truncate(int length) override {
-    if (length < this->length()) tokens.resize(length);
-    return absl::OkStatus();
-  }
-  std::vector<TokenId> tokens;
-  std::vector<float> logits;
-
- private:
-  int capacity_;
-};
-
-class TableDecoder : public Decoder {
- public:
-  TableDecoder() {
-    info_.architecture = "table";
-    info_.vocab_size = kVocab;
-    info_.context_length = 1000;
-  }
-  const DecoderInfo& info() const override { return info_; }
-  absl::StatusOr<std::unique_ptr<DecodeState>> NewState(
-      int capacity) const override {
-    return std::make_unique<TableState>(capacity);
-  }
-  absl::Status Forward(std::span<SequenceStep> batch) const override {
-    ++forwards;
-    for (SequenceStep& step : batch) {
-      auto& state = static_cast<TableState&>(*step.state);
-      if (state.length() + static_cast<int>(step.tokens.size()) >
-          state.capacity()) {
-        return absl::OutOfRangeError("state full");
-      }
-      if (fail_at >= 0 && state.length() >= fail_at) {
-        return absl::InternalError("injected");
-      }
-      state.logits.clear();
-      const std::size_t first =
-          step.rows == LogitRows::kAll ? 0 : step.tokens.size() - 1;
-      for (std::size_t i = 0; i < step.tokens.size(); ++i) {
-        state.tokens.push_back(step.tokens[i]);
-        if (step.rows == LogitRows::kNone || i < first) continue;
-        std::vector<float> row = LogitsAfter(state.tokens);
-        if (nan_at >= 0 && state.length() > nan_at) {
-          row[3] = std::numeric_limits<float>::quiet_NaN();
-        }
-        if (spoil && state.length() == spoil_at) spoil(row);
-        state.logits.insert(state.logits.end(), row.begin(), row.end());
-      }
-      const auto rows = static_cast<std::int64_t>(state.logits.size()) / kVocab;
-      if (rows > 0) {
-        step.logits = Tensor(DType::kF32, {rows, kVocab}, state.logits.data());
-      }
-      if (lie && state.length() >= lie_at) lie(state, step);
-    }
-    return absl::OkStatus();
-  }
-  mutable int forwards = 0;
-  int fail_at = -1;
-  int nan_at = -1;
-  // Changes the row that follows `spoil_at` tokens.
-  std::function<void(std::span<float>)> spoil = {};
-  int spoil_at = -1;
-  // Breaks the contract from `lie_at` tokens on.
-  std::function<void(TableState&, SequenceStep&)> lie = {};
-  int lie_at = 0;
-
- private:
-  DecoderInfo info_;
-};
 
 // Proposes what `oracle` says the sequence will be; `mistake_every` n > 0 puts
 // a wrong token in every n-th place, 1 makes every draft garbage.
@@ -251,16 +164,6 @@ Outcome Generate(const TableDecoder& decoder, const Scenario& options) {
   run.stats = sequence.stats();
   run.reason = sequence.finish_reason();
   return run;
-}
-
-// The plainest loop that can be written, as the reference.
-std::vector<TokenId> ReferenceGreedy(std::vector<TokenId> tokens, int count) {
-  for (int i = 0; i < count; ++i) {
-    const std::vector<float> logits = LogitsAfter(tokens);
-    tokens.push_back(static_cast<TokenId>(
-        std::max_element(logits.begin(), logits.end()) - logits.begin()));
-  }
-  return tokens;
 }
 
 TEST(Generator, GreedyEqualsTheReferenceLoop) {
@@ -640,6 +543,27 @@ TEST(Generator, ProgressCountsPromptTokens) {
                       })
                   .ok());
   EXPECT_THAT(seen, ElementsAre("4/10", "8/10", "10/10"));
+}
+
+TEST(Generator, TruncateMakesThePromptBeReadAgain) {
+  const TableDecoder decoder;
+  auto state = decoder.NewState(50).value();
+  Sampler sampler({}, kVocab);
+  Sequence sequence(decoder, {.state = state.get(), .sampler = &sampler});
+  const Generator generator(decoder);
+  const auto ignore = [](TokenId) { return true; };
+  const std::vector<TokenId> prompt = {4, 5, 6, 7};
+  for (int i = 0; i < 2; ++i) {
+    ASSERT_TRUE(
+        generator.Generate(sequence, prompt, {.max_tokens = 6}, ignore).ok());
+    EXPECT_EQ(sequence.stats().reused_tokens, i == 0 ? 0 : 2);
+    const std::vector<TokenId> history(sequence.history().begin(),
+                                       sequence.history().end());
+    EXPECT_EQ(history, ReferenceGreedy(prompt, 6));
+    ASSERT_TRUE(sequence.Truncate(2).ok());
+    EXPECT_EQ(sequence.history().size(), 2U);
+    EXPECT_EQ(state->length(), 2);
+  }
 }
 
 }  // namespace

@@ -2,9 +2,11 @@
 
 #include <atomic>
 #include <cstdlib>
+#include <memory>
 #include <new>
 #include <vector>
 
+#include "fucina/decode/generator.h"
 #include "gtest/gtest.h"
 #include "tests/core/runner/loaded_model.h"
 #include "tests/core/runner/model_variants.h"
@@ -101,6 +103,46 @@ TEST(Allocation, DecodeStepsTakeNone) {
       EXPECT_TRUE(ok);
       EXPECT_EQ(allocations, 0) << fixture << " " << Name(style);
     }
+  }
+}
+
+// What a generation of several sequences takes does not grow with its length.
+TEST(Allocation, LockstepTakesNonePerToken) {
+  for (const char* fixture : {"D", "M"}) {
+    LoadedModel model(testing::SeededFixture(fixture), {}, 2);
+    constexpr int kStreams = 5;
+    std::vector<std::vector<TokenId>> prompts;
+    std::vector<std::unique_ptr<DecodeState>> states;
+    std::vector<Sampler> samplers;
+    std::vector<std::unique_ptr<Sequence>> sequences;
+    samplers.reserve(kStreams);
+    for (int i = 0; i < kStreams; ++i) {
+      prompts.push_back(testing::RandomTokens(i, 3 + i, 64));
+      states.push_back(model.NewState());
+      samplers.emplace_back(
+          SamplerConfig{.temperature = 0.2 * i, .repeat_penalty = 1.1}, 64);
+      sequences.push_back(std::make_unique<Sequence>(
+          model.runner(), SequenceParts{.state = states.back().get(),
+                                        .sampler = &samplers.back()}));
+    }
+    std::vector<Stream> streams(kStreams);
+    const auto taken = [&](int max_tokens) {
+      for (int i = 0; i < kStreams; ++i) {
+        EXPECT_TRUE(sequences[i]->Truncate(0).ok());
+        streams[i].sequence = sequences[i].get();
+        streams[i].prompt = prompts[i];
+        streams[i].limits.max_tokens = max_tokens + i;
+      }
+      allocations = 0;
+      counting = true;
+      Generator(model.runner()).Generate(streams);
+      counting = false;
+      for (const Stream& stream : streams) EXPECT_TRUE(stream.status.ok());
+      return allocations.load();
+    };
+    for (int i = 0; i < 2; ++i) taken(200);
+    EXPECT_EQ(taken(200), taken(10)) << fixture;
+    EXPECT_LT(taken(200), 10) << fixture;
   }
 }
 

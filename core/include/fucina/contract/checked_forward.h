@@ -20,6 +20,11 @@ namespace fucina {
 FUCINA_API absl::Status CheckedForward(const Decoder& decoder,
                                        SequenceStep& step);
 
+// The check alone, of one step of a batch that decoder.Forward returned OK for.
+// `length_before` is what the step's state held before.
+FUCINA_API absl::Status CheckForwarded(const Decoder& decoder,
+                                       int length_before, SequenceStep& step);
+
 // Whether `status` is such a broken promise, so that whoever knows which plugin
 // made the decoder can name it.
 FUCINA_API bool BlamesDecoder(const absl::Status& status);

@@ -87,14 +87,31 @@ class FUCINA_API Sequence {
   const GenerationStats& stats() const { return stats_; }
   FinishReason finish_reason() const { return finish_reason_; }
 
+  // Forgets everything from `length` on, so that it is computed again. Errors
+  // of DecodeState::Truncate. REQUIRES: no generation of it runs; 0 <= length.
+  absl::Status Truncate(int length);
+
  private:
   friend class Generator;
 
+  // A generation is Begin, then for every forward Prepare and Commit.
   absl::Status Begin(std::span<const TokenId> prompt,
                      const GenerationLimits& limits);
+  // Writes the part of the next forward into `step`: a chunk of the prompt,
+  // then carry and draft. False when the sequence has ended.
+  bool Prepare(SequenceStep& step);
+  // Takes what the forward made of that step.
+  absl::Status Commit(const SequenceStep& step, TokenSink sink);
+  bool reading_prompt() const { return history_.size() < prompt_.size(); }
+  // Tokens in the state between forwards: the newest one is not there yet.
+  int computed() const {
+    return static_cast<int>(history_.size()) - (reading_prompt() ? 0 : 1);
+  }
+
   // Writes carry and draft into step_tokens_.
   void Propose();
-  absl::Status Commit(const Tensor& logits, TokenSink sink);
+  absl::Status CommitPrompt(const SequenceStep& step, TokenSink sink);
+  absl::Status CommitRows(const Tensor& logits, TokenSink sink);
   absl::StatusOr<TokenId> Choose(std::span<float> logits);
   void Finish(FinishReason reason);
   bool cancelled() const;
@@ -102,11 +119,25 @@ class FUCINA_API Sequence {
   const Decoder& decoder_;
   SequenceParts parts_;
   GenerationLimits limits_;
+  std::span<const TokenId> prompt_;  // of the running generation
   std::vector<TokenId> history_;
   std::vector<TokenId> step_tokens_;  // carry and draft of one forward
   GenerationStats stats_;
   FinishReason finish_reason_ = FinishReason::kLength;
   bool finished_ = true;
+};
+
+// One of the sequences that Generator::Generate drives together.
+struct Stream {
+  Sequence* sequence = nullptr;  // never null
+  std::span<const TokenId> prompt = {};
+  GenerationLimits limits = {};
+  // Hears every committed token in order; false stops after it. Null: nobody
+  // listens.
+  std::function<bool(TokenId)> sink = nullptr;
+  // Hears, between the chunks of the prompt, tokens done and in all.
+  std::function<void(int, int)> progress = nullptr;
+  absl::Status status = absl::OkStatus();  // out: how its generation went
 };
 
 class FUCINA_API Generator {
@@ -132,10 +163,19 @@ class FUCINA_API Generator {
   absl::Status Generate(Sequence& sequence, std::span<const TokenId> prompt,
                         const GenerationLimits& limits, TokenSink sink) const;
 
+  // The same for several sequences in lockstep: prompts are read one after the
+  // other, then each forward carries the next step of every sequence that has
+  // not ended. Prompts, limits and lengths of replies may differ; a sequence
+  // that ends leaves, and one that fails leaves with its status. Each one's
+  // tokens are those of the same sequence alone. decode_ms of a sequence is the
+  // time of the forwards it took part in, from the first shared one on.
+  //
+  // REQUIRES: no sequence, state or sampler occurs twice.
+  void Generate(std::span<Stream> streams) const;
+
  private:
-  absl::Status Prefill(Sequence& sequence, std::span<const TokenId> prompt,
-                       TokenSink sink, Progress progress) const;
-  absl::Status Step(Sequence& sequence, TokenSink sink) const;
+  void Prefill(Stream& stream) const;
+  void Forward(std::span<SequenceStep> steps, std::span<Stream*> live) const;
 
   const Decoder& decoder_;
 };
