@@ -15,6 +15,10 @@
 
 namespace fucina::cli {
 
+// "LABEL: attn_prep=… … layers=N", milliseconds divided by `per`.
+std::string FormatPhases(absl::string_view label, const PhaseTimes& times,
+                         int per);
+
 // Measures the forwards of a decoder while it exists.
 class Profile {
  public:
@@ -25,9 +29,11 @@ class Profile {
   Profile& operator=(Profile&&) = delete;
   ~Profile();
 
-  // "LABEL: attn_prep=… … layers=N", milliseconds divided by `per`, and starts
-  // anew; empty when nothing is measured.
+  // FormatPhases of what was measured, and starts anew; empty when nothing is
+  // measured.
   std::string Line(absl::string_view label, int per);
+  // Adds what was measured to `sum` and starts anew.
+  void Take(PhaseTimes& sum);
 
  private:
   explicit Profile(PhaseReporter* reporter);

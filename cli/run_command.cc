@@ -7,6 +7,7 @@
 #include <iostream>
 #include <iterator>
 #include <memory>
+#include <nlohmann/json.hpp>
 #include <optional>
 #include <string>
 #include <utility>
@@ -15,6 +16,8 @@
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/strip.h"
+#include "cli/bench_mode.h"
+#include "cli/bench_report.h"
 #include "cli/chat_mode.h"
 #include "cli/completion_mode.h"
 #include "cli/embedded_model.h"
@@ -24,6 +27,8 @@
 #include "cli/interrupt.h"
 #include "cli/progress.h"
 #include "cli/run_flags.h"
+#include "cli/streams_mode.h"
+#include "cli/token_ids.h"
 #include "cli/verify_modes.h"
 #include "fucina/chat/conversation.h"
 #include "fucina/diag/log.h"
@@ -79,25 +84,41 @@ absl::StatusOr<std::string> ChatMessageText(const std::string& argument) {
   return message;
 }
 
-// The input of the modes that read a prompt.
-absl::StatusOr<std::vector<TokenId>> PromptTokens(const RunFlags& flags,
-                                                  const Pipeline& pipeline) {
+absl::Status CheckVocabulary(std::span<const TokenId> ids, int vocab_size) {
+  for (const TokenId id : ids) {
+    if (id < vocab_size) continue;
+    return absl::InvalidArgumentError(
+        absl::StrCat("token id ", id, " out of range: the model has ids 0 to ",
+                     vocab_size - 1));
+  }
+  return absl::OkStatus();
+}
+
+// The input of the modes that read a prompt: never empty, and one element
+// unless streams read several.
+absl::StatusOr<std::vector<std::vector<TokenId>>> PromptTokens(
+    const RunFlags& flags, const Pipeline& pipeline,
+    std::vector<std::vector<TokenId>> ids_of_files) {
   const int vocab_size = pipeline.decoder->info().vocab_size;
-  if (flags.prompt.has_value()) {
+  std::vector<std::vector<TokenId>> prompts;
+  for (const std::string& text : flags.prompts) {
     FUCINA_RETURN_IF_ERROR(pipeline.tokenizer_status);
-    if (flags.prompt->empty()) {
+    if (text.empty()) {
       return absl::InvalidArgumentError("--prompt: empty prompt");
     }
-    return pipeline.tokenizer->Encode(*flags.prompt, {.add_special = true});
+    FUCINA_ASSIGN_OR_RETURN(
+        prompts.emplace_back(),
+        pipeline.tokenizer->Encode(text, {.add_special = true}));
   }
-  if (flags.token_ids.has_value()) {
-    for (const TokenId id : *flags.token_ids) {
-      if (id < vocab_size) continue;
-      return absl::InvalidArgumentError(absl::StrCat(
-          "token id ", id, " out of range: the model has ids 0 to ",
-          vocab_size - 1));
-    }
-    return *flags.token_ids;
+  if (!prompts.empty()) return prompts;
+  if (flags.token_ids.has_value()) ids_of_files = {*flags.token_ids};
+  for (const std::vector<TokenId>& ids : ids_of_files) {
+    FUCINA_RETURN_IF_ERROR(CheckVocabulary(ids, vocab_size));
+  }
+  if (!ids_of_files.empty()) return ids_of_files;
+  if (flags.bench_prompt) {
+    prompts.push_back(BenchTokens(kBenchPromptTokens, vocab_size));
+    return prompts;
   }
   // The family's own short prompt, where this vocabulary has it.
   const auto usual = pipeline.chat_traits().default_prompt;
@@ -105,13 +126,14 @@ absl::StatusOr<std::vector<TokenId>> PromptTokens(const RunFlags& flags,
   const bool fits =
       !tokens.empty() &&
       *std::max_element(tokens.begin(), tokens.end()) < vocab_size;
-  if (fits) return tokens;
+  if (fits) return std::vector<std::vector<TokenId>>{tokens};
   if (pipeline.tokenizer != nullptr &&
       pipeline.tokenizer->special().bos.has_value()) {
-    return std::vector<TokenId>{*pipeline.tokenizer->special().bos};
+    prompts.push_back({*pipeline.tokenizer->special().bos});
+    return prompts;
   }
   return absl::InvalidArgumentError(
-      "no input: give token ids or --prompt TEXT");
+      "no input: give token ids, --ids-file or --prompt TEXT");
 }
 
 // Errors of the configuration end with 2, errors of the model file with 3.
@@ -158,10 +180,51 @@ absl::Status RunConversation(const RunFlags& flags, const Pipeline& pipeline,
                     : RunChat(*conversation, message, chat, interrupt);
 }
 
+// --gen and --bench with its repetitions or streams.
+absl::Status RunMeasured(const RunFlags& flags, const Pipeline& pipeline,
+                         std::span<const std::vector<TokenId>> prompts,
+                         double load_seconds, std::span<const std::string> args,
+                         Interrupt& interrupt) {
+  const PipelineConfig& config = pipeline.config;
+  const nlohmann::ordered_json facts = RunFacts(pipeline, args, load_seconds);
+  if (flags.streams > 1) {
+    StreamsOptions options;
+    options.num_streams = flags.streams;
+    options.max_tokens = *flags.generate;
+    options.repetitions = flags.bench;
+    if (!config.chat.stop_tokens.empty()) {
+      options.stop_token = config.chat.stop_tokens.back();
+    }
+    options.sampling = CompletionSampler(config);
+    options.capacity = config.context;
+    options.prefill_chunk = config.prefill_chunk;
+    options.load_seconds = load_seconds;
+    options.json_path = flags.bench_json;
+    options.facts = &facts;
+    options.cancel = &interrupt.flag();
+    return RunStreams(*pipeline.decoder, pipeline.tokenizer.get(), prompts,
+                      options, std::cout);
+  }
+  BenchOptions options;
+  options.repetitions = flags.bench;
+  options.max_tokens = *flags.generate;
+  options.depth = flags.bench_depth;
+  options.sampling = CompletionSampler(config);
+  options.capacity = config.context;
+  options.prefill_chunk = config.prefill_chunk;
+  options.load_seconds = load_seconds;
+  options.profile = flags.profile;
+  options.json_path = flags.bench_json;
+  options.facts = &facts;
+  options.cancel = &interrupt.flag();
+  return RunBench(*pipeline.decoder, pipeline.tokenizer.get(), prompts[0],
+                  options, std::cout);
+}
+
 absl::Status RunPromptMode(const RunFlags& flags, const Pipeline& pipeline,
+                           std::span<const std::vector<TokenId>> prompts,
                            double load_seconds, Interrupt& interrupt) {
-  FUCINA_ASSIGN_OR_RETURN(const std::vector<TokenId> tokens,
-                          PromptTokens(flags, pipeline));
+  const std::vector<TokenId>& tokens = prompts[0];
   const PipelineConfig& config = pipeline.config;
   Decoder& decoder = *pipeline.decoder;
   if (flags.generate.has_value()) {
@@ -229,6 +292,11 @@ absl::Status RunRun(std::span<const std::string> args) {
   if (flags.tokenize.has_value()) {
     FUCINA_ASSIGN_OR_RETURN(text, ReadText(*flags.tokenize, "--tokenize"));
   }
+  std::vector<std::vector<TokenId>> ids_of_files;
+  for (const std::string& path : flags.ids_files) {
+    FUCINA_ASSIGN_OR_RETURN(ids_of_files.emplace_back(),
+                            ReadTokenIds(path, "--ids-file"));
+  }
   const bool embedded = flags.config.model.empty();
   if (embedded) {
     FUCINA_ASSIGN_OR_RETURN(flags.config.model, EmbeddedModelPath());
@@ -260,10 +328,19 @@ absl::Status RunRun(std::span<const std::string> args) {
     }
   }
   Interrupt interrupt;
+  if (flags.chat.has_value() || flags.repl) {
+    return NamePlugin(pipeline,
+                      RunConversation(flags, pipeline, message, interrupt));
+  }
+  FUCINA_ASSIGN_OR_RETURN(
+      const std::vector<std::vector<TokenId>> prompts,
+      PromptTokens(flags, pipeline, std::move(ids_of_files)));
+  const bool measured = flags.bench > 1 || flags.streams > 1;
   return NamePlugin(
-      pipeline, flags.chat.has_value() || flags.repl
-                    ? RunConversation(flags, pipeline, message, interrupt)
-                    : RunPromptMode(flags, pipeline, load_seconds, interrupt));
+      pipeline,
+      measured
+          ? RunMeasured(flags, pipeline, prompts, load_seconds, args, interrupt)
+          : RunPromptMode(flags, pipeline, prompts, load_seconds, interrupt));
 }
 
 }  // namespace fucina::cli

@@ -10,6 +10,9 @@
 #include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_split.h"
+#include "cli/bench_mode.h"    // kBenchDecodeSteps
+#include "cli/streams_mode.h"  // kMaxStreams
+#include "cli/token_ids.h"
 #include "fucina/contract/options.h"
 #include "fucina/diag/status_macros.h"
 #include "registry/config_keys.h"
@@ -29,12 +32,15 @@ examples:
   fucina run model.gguf --prompt "The capital of Peru is" --gen 16 --temp 0
   fucina run --config pipeline.yaml --chat @question.txt
   fucina run model.gguf 9707,11,1879 --logits-out logits.bin
+  fucina run model.gguf --bench 5
+  fucina run model.gguf --gen 65 --bench 5 --bench-depth 4096
+  fucina run model.gguf --prompt "Once" --gen 32 --streams 4
 )";
 
 constexpr absl::string_view kHelpTail =
     R"(
-TOKEN-IDS is a comma-separated list; without ids and --prompt the family's own
-short prompt is used. --flag VALUE and --flag=VALUE mean the same; the last one
+TOKEN-IDS is a comma-separated list; without ids, --ids-file and --prompt the
+family's own short prompt is used. --flag VALUE and --flag=VALUE mean the same; the last one
 given wins; -- ends the flags. A flag wins over the pipeline file of --config.
 Answers go to standard output, everything else to standard error.
 
@@ -57,6 +63,8 @@ constexpr ModeFlag kModeFlags[] = {
      "one reply; - reads the message from standard input, @FILE from a file"},
     {"--repl", "", "a conversation, line by line"},
     {"--prompt", "TEXT", "text to read instead of token ids"},
+    {"--ids-file", "FILE",
+     "token ids to read, separated by commas, blanks or lines"},
     {"--gen", "N", "write N tokens; with --chat and --repl the longest reply"},
     {"--tokenize", "FILE",
      "print the file's token ids, one per line, and stop"},
@@ -70,6 +78,12 @@ constexpr ModeFlag kModeFlags[] = {
     {"--max-rms", "F", "--compare-logits: largest root mean square allowed"},
     {"--min-top5", "N",
      "--compare-logits: how many of the best five must agree"},
+    {"--bench", "R", "time --gen R times; alone: 512 tokens read, 129 written"},
+    {"--bench-depth", "N", "--bench: tokens before the prompt, not timed"},
+    {"--bench-json", "FILE", "--bench, --streams: write all samples as JSON"},
+    {"--streams", "S",
+     "--gen: S sequences in lockstep and one by one; they share "
+     "what several --prompt or --ids-file give"},
     {"--tokens-out", "FILE", "--gen: write prompt and generated ids, u32"},
     {"--verify-cache", "N",
      "compare N cached steps with forwards of the whole sequence"},
@@ -238,21 +252,6 @@ absl::Status Given::Parse(std::span<const std::string> args) {
   return absl::OkStatus();
 }
 
-absl::StatusOr<std::vector<TokenId>> ParseTokenIds(const std::string& text) {
-  std::vector<TokenId> ids;
-  for (const absl::string_view part : absl::StrSplit(text, ',')) {
-    TokenId id = 0;
-    if (part.empty() || !absl::SimpleAtoi(part, &id) || id < 0) {
-      return Usage(
-          absl::StrCat("invalid token list: expected ids separated by "
-                       "commas, found '",
-                       part, "'"));
-    }
-    ids.push_back(id);
-  }
-  return ids;
-}
-
 // Values of the pipeline: the file first, then the flags over it.
 absl::Status FillConfig(const Given& given, PipelineConfig& config) {
   if (const auto path = given.Last("--config"); path.has_value()) {
@@ -297,6 +296,16 @@ absl::Status FillConfig(const Given& given, PipelineConfig& config) {
   return absl::OkStatus();
 }
 
+// Whether --bench alone says what to do.
+bool OnlyBench(const Given& given) {
+  for (const char* mode : {"--chat", "--repl", "--tokenize", "--info",
+                           "--dump-config", "--verify-cache", "--verify-batch",
+                           "--repeat", "--logits-out", "--compare-logits"}) {
+    if (given.Has(mode)) return false;
+  }
+  return true;
+}
+
 // Flags that the chosen mode would ignore are refused: nothing is ignored
 // silently.
 absl::Status CheckCombination(const Given& given, const RunFlags& flags) {
@@ -307,6 +316,8 @@ absl::Status CheckCombination(const Given& given, const RunFlags& flags) {
   const bool stops_early =
       flags.tokenize.has_value() || flags.info || flags.dump_config;
   const bool forward = !conversation && !verify && !generate && !stops_early;
+  const bool bench = generate && flags.bench > 1;
+  const bool streams = generate && flags.streams > 1;
 
   struct Rule {
     const char* flag;
@@ -320,8 +331,22 @@ absl::Status CheckCombination(const Given& given, const RunFlags& flags) {
       {"--max-abs", given.Has("--compare-logits"), "--compare-logits"},
       {"--max-rms", given.Has("--compare-logits"), "--compare-logits"},
       {"--min-top5", given.Has("--compare-logits"), "--compare-logits"},
-      {"--tokens-out", generate, "--gen"},
-      {"--profile", forward || generate, "the plain forward and --gen"},
+      {"--bench", generate, "--gen"},
+      {"--bench-depth", bench && !streams,
+       "--bench 2 or more, without "
+       "--streams,"},
+      {"--bench-json", bench || streams,
+       "--bench 2 or more and --streams 2 "
+       "or more"},
+      {"--streams", generate, "--gen"},
+      {"--tokens-out", generate && !bench && !streams,
+       "--gen, without "
+       "--bench and --streams,"},
+      {"--profile", forward || (generate && !streams),
+       "the plain forward and --gen, without --streams,"},
+      {"--ids-file", !conversation && !stops_early,
+       "modes that read a "
+       "prompt"},
       {"--show-prompt", conversation, "--chat and --repl"},
       {"--system", conversation || flags.dump_config, "--chat and --repl"},
       {"--no-think", conversation || flags.dump_config, "--chat and --repl"},
@@ -343,8 +368,27 @@ absl::Status CheckCombination(const Given& given, const RunFlags& flags) {
   if (flags.verify_cache.has_value() && flags.verify_batch.has_value()) {
     return Usage("--verify-cache and --verify-batch exclude each other");
   }
-  if (flags.prompt.has_value() && flags.token_ids.has_value()) {
+  if (!flags.prompts.empty() && flags.token_ids.has_value()) {
     return Usage("--prompt and token ids exclude each other");
+  }
+  if (!flags.ids_files.empty() &&
+      (!flags.prompts.empty() || flags.token_ids.has_value())) {
+    return Usage("--ids-file excludes --prompt and token ids");
+  }
+  if (streams && *flags.generate < 2) {
+    return Usage("--streams needs --gen 2 or more");
+  }
+  const std::size_t num_prompts =
+      std::max(flags.prompts.size(), flags.ids_files.size());
+  if (streams && num_prompts > static_cast<std::size_t>(flags.streams)) {
+    return Usage(absl::StrCat("--streams ", flags.streams, " reads ",
+                              flags.streams, " prompts at most, found ",
+                              num_prompts));
+  }
+  if (bench && !streams && given.Has("--stop")) {
+    return Usage(
+        "--bench writes as many tokens as --gen says; leave out "
+        "--stop");
   }
   if (flags.token_ids.has_value() && (conversation || stops_early)) {
     return Usage("token ids go with modes that read a prompt only");
@@ -394,7 +438,8 @@ absl::StatusOr<RunFlags> ParseRunFlags(std::span<const std::string> args) {
   flags.info = given.Has("--info");
   flags.chat = given.Last("--chat");
   flags.repl = given.Has("--repl");
-  flags.prompt = given.Last("--prompt");
+  flags.prompts = given.All("--prompt");
+  flags.ids_files = given.All("--ids-file");
   flags.profile = given.Has("--profile");
   flags.show_prompt = given.Has("--show-prompt");
   flags.quiet = given.Has("--quiet");
@@ -407,6 +452,30 @@ absl::StatusOr<RunFlags> ParseRunFlags(std::span<const std::string> args) {
   FUCINA_ASSIGN_OR_RETURN(const std::optional<int> repeat,
                           given.Int("--repeat", 1));
   flags.repeat = repeat.value_or(1);
+  FUCINA_ASSIGN_OR_RETURN(const std::optional<int> bench,
+                          given.Int("--bench", 1));
+  flags.bench = bench.value_or(1);
+  FUCINA_ASSIGN_OR_RETURN(const std::optional<int> depth,
+                          given.Int("--bench-depth", 0));
+  flags.bench_depth = depth.value_or(0);
+  flags.bench_json = given.Last("--bench-json").value_or("");
+  FUCINA_ASSIGN_OR_RETURN(const std::optional<int> streams,
+                          given.Int("--streams", 1));
+  flags.streams = streams.value_or(1);
+  if (flags.streams > kMaxStreams) {
+    return Usage(absl::StrCat("--streams: expected at most ", kMaxStreams,
+                              ", found ", flags.streams));
+  }
+  if (flags.bench > 1 && !flags.generate.has_value() && OnlyBench(given)) {
+    flags.generate = kBenchDecodeSteps + 1;
+    flags.bench_prompt = true;
+  }
+  if (flags.streams == 1) {
+    // The last one given wins.
+    for (std::vector<std::string>* list : {&flags.prompts, &flags.ids_files}) {
+      if (list->size() > 1) list->erase(list->begin(), list->end() - 1);
+    }
+  }
   FUCINA_ASSIGN_OR_RETURN(flags.compare_limits.max_abs,
                           given.Limit("--max-abs"));
   FUCINA_ASSIGN_OR_RETURN(flags.compare_limits.max_rms,

@@ -31,7 +31,9 @@ struct RunFlags {
   std::optional<int> verify_batch;  // steps
 
   // What to do it with.
-  std::optional<std::string> prompt;  // a text
+  // Only one of the three is given; several texts or files with streams only.
+  std::vector<std::string> prompts;    // texts
+  std::vector<std::string> ids_files;  // files of token ids
   std::optional<std::vector<TokenId>> token_ids;
 
   // Of the plain forward.
@@ -40,7 +42,14 @@ struct RunFlags {
   std::string compare_logits;
   CompareLimits compare_limits = {};
 
-  std::string tokens_out;  // of --gen
+  // Of --gen.
+  std::string tokens_out;
+  int bench = 1;              // repetitions; 1 is off
+  bool bench_prompt = false;  // neither prompt nor length given: our own
+  int bench_depth = 0;        // tokens
+  std::string bench_json;
+  int streams = 1;  // 1 is off
+
   bool profile = false;
   bool show_prompt = false;
   bool quiet = false;
