@@ -15,6 +15,7 @@ build_packages=(
 # What its tests need besides.
 test_packages=(
   libgtest-dev libgmock-dev libbenchmark-dev clang-format
+  python3            # the benchmark gate and its test
 )
 
 # install_missing PACKAGE...: installs what dpkg does not know as installed.
