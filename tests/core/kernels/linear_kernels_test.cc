@@ -558,6 +558,59 @@ TEST(KernelLevel, NamesRoundTrip) {
   EXPECT_EQ(ParseKernelLevel(""), std::nullopt);
 }
 
+// Long rows take another path than short ones; blocks of every kind in each.
+TEST(QuantizeRow, LevelsGiveTheSameTiles) {
+  const ScopedFlushDenormals flush;
+  const float kInfinity = std::numeric_limits<float>::infinity();
+  const float kNan = std::numeric_limits<float>::quiet_NaN();
+  std::mt19937 random(23);
+  for (std::int64_t blocks : {1, 15, 16, 17, 33, 47}) {
+    const std::int64_t k = blocks * kBlockSize;
+    for (int rows : {1, 3, 6}) {
+      std::vector<float> x = RandomActivations(rows * k, random);
+      for (std::int64_t b = 0; b < rows * blocks; ++b) {
+        float* const block = x.data() + b * kBlockSize;
+        const std::uint32_t at = random() % kBlockSize;
+        switch (random() % 8) {
+          case 0:
+            block[at] = kInfinity;
+            break;
+          case 1:
+            block[at] = -kInfinity;
+            break;
+          case 2:
+            block[at] = kNan;
+            break;
+          case 3:
+            std::fill(block, block + kBlockSize, 0.0F);
+            break;
+          case 4:
+            for (int i = 0; i < kBlockSize; ++i) block[i] *= 0x1p-120F;
+            break;
+          case 5:
+            std::fill(block, block + kBlockSize, -0x1p-100F);
+            break;
+          case 6:
+            for (int i = 0; i < kBlockSize; ++i) block[i] *= 0x1p+120F;
+            break;
+          default:
+            break;
+        }
+      }
+      const std::vector<std::uint8_t> expected =
+          Prepare(*KernelsFor(KernelLevel::kScalar), PanelFormat::kQ8, x.data(),
+                  k, rows);
+      for (KernelLevel level : kAllKernelLevels) {
+        if (KernelsFor(level) == nullptr) continue;
+        EXPECT_EQ(
+            Prepare(*KernelsFor(level), PanelFormat::kQ8, x.data(), k, rows),
+            expected)
+            << Name(level) << " blocks " << blocks << " rows " << rows;
+      }
+    }
+  }
+}
+
 TEST(KernelLevel, ScalarIsAlwaysThereAndTheBestIsSupported) {
   ASSERT_NE(KernelsFor(KernelLevel::kScalar), nullptr);
   ASSERT_NE(KernelsFor(BestKernelLevel()), nullptr);
