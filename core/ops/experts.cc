@@ -22,6 +22,10 @@ std::int64_t Padded(std::int64_t features) {
   return (features + kBlockSize - 1) / kBlockSize * kBlockSize;
 }
 
+// Floats from one row of results to the next: rows a multiple of 4 KiB apart
+// would fall on the same few sets of every cache.
+std::int64_t RowStride(std::int64_t features) { return features + 16; }
+
 // Copies one quantized row between tiles of different widths.
 void CopyTileRow(const std::uint8_t* from, std::uint8_t* to, int to_rows,
                  int to_row, std::int64_t features) {
@@ -55,10 +59,10 @@ struct ScratchParts {
   std::int64_t row_tiles;    // [rows] quantized rows, tiles of one
   std::int64_t in_tiles;     // [pairs] gathered
   std::int64_t float_tiles;  // [pairs][widest] f32, for float weights
-  std::int64_t gate;         // [pairs][ffn] f32
-  std::int64_t up;           // [pairs][ffn] f32
+  std::int64_t gate;         // [pairs][RowStride(ffn)] f32
+  std::int64_t up;           // [pairs][RowStride(ffn)] f32
   std::int64_t mid_tiles;    // [pairs] quantized
-  std::int64_t down;         // [pairs][hidden] f32
+  std::int64_t down;         // [pairs][RowStride(hidden)] f32
   std::int64_t workers;
   std::int64_t worker_bytes;
   std::int64_t total;
@@ -78,10 +82,10 @@ ScratchParts LayOut(std::int64_t rows, std::int64_t experts, std::int64_t used,
   parts.row_tiles = layout.Take(IntTileBytes(rows, Padded(hidden)));
   parts.in_tiles = layout.Take(IntTileBytes(pairs, Padded(hidden)));
   parts.float_tiles = layout.Take(pairs * widest * kFloat);
-  parts.gate = layout.Take(pairs * ffn * kFloat);
-  parts.up = layout.Take(pairs * ffn * kFloat);
+  parts.gate = layout.Take(pairs * RowStride(ffn) * kFloat);
+  parts.up = layout.Take(pairs * RowStride(ffn) * kFloat);
   parts.mid_tiles = layout.Take(IntTileBytes(pairs, Padded(ffn)));
-  parts.down = layout.Take(pairs * hidden * kFloat);
+  parts.down = layout.Take(pairs * RowStride(hidden) * kFloat);
   parts.worker_bytes = (StripScratchBytes(widest) + 4095) / 4096 * 4096;
   parts.workers = layout.Take(threads * parts.worker_bytes);
   parts.total = layout.bytes;
@@ -320,7 +324,7 @@ class ExpertRunner {
   // is named by `matrix(expert, i)`, null for none; results go to `outs[i]`.
   template <typename Matrix>
   void Multiply(std::int64_t features, std::int64_t int_tiles,
-                std::int64_t out_features, const std::int64_t (&outs)[2],
+                std::int64_t out_stride, const std::int64_t (&outs)[2],
                 Matrix matrix) {
     const auto* used = At<std::int32_t>(parts_.used);
     auto* const ends = At<std::int64_t>(parts_.strip_ends);
@@ -344,19 +348,19 @@ class ExpertRunner {
                 *matrix(Weights(e), static_cast<int>(i % 2));
             const std::int64_t strip = s - (i == 0 ? 0 : ends[i - 1]);
             const PreparedRows rows = Prepared(e, weight, features, int_tiles);
-            float* const out =
-                At<float>(outs[i % 2]) +
-                At<std::int32_t>(parts_.offsets)[e] * out_features;
+            float* const out = At<float>(outs[i % 2]) +
+                               At<std::int32_t>(parts_.offsets)[e] * out_stride;
             MultiplyStrip(
                 kernels_, weight, strip, rows, 0, rows.plan.tiles, {},
                 At<std::byte>(parts_.workers) + worker * parts_.worker_bytes,
-                out, out_features);
+                out, out_stride);
           }
         });
   }
 
   void MultiplyFirst() {
-    Multiply(hidden(), parts_.in_tiles, ffn(), {parts_.gate, parts_.up},
+    Multiply(hidden(), parts_.in_tiles, RowStride(ffn()),
+             {parts_.gate, parts_.up},
              [](const ExpertWeights& expert, int i) -> const PackedLinear* {
                if (!expert.gate_up.empty()) {
                  return i == 0 ? &expert.gate_up : nullptr;
@@ -370,10 +374,11 @@ class ExpertRunner {
       for (std::int64_t place = begin; place < end; ++place) {
         const std::int32_t e = ExpertAt(place);
         const ExpertWeights& expert = Weights(e);
-        float* const gate = At<float>(parts_.gate) + place * ffn();
+        float* const gate = At<float>(parts_.gate) + place * RowStride(ffn());
         if (expert.gate_up.empty()) {
-          kernels_.rows.gated_silu(gate, At<float>(parts_.up) + place * ffn(),
-                                   ffn(), gate);
+          kernels_.rows.gated_silu(
+              gate, At<float>(parts_.up) + place * RowStride(ffn()), ffn(),
+              gate);
         }
         if (IsFloatFormat(expert.down.format())) {
           PutFloats(gate, ffn(), place, expert.down.format());
@@ -391,7 +396,8 @@ class ExpertRunner {
   }
 
   void MultiplyDown() {
-    Multiply(ffn(), parts_.mid_tiles, hidden(), {parts_.down, parts_.down},
+    Multiply(ffn(), parts_.mid_tiles, RowStride(hidden()),
+             {parts_.down, parts_.down},
              [](const ExpertWeights& expert, int i) -> const PackedLinear* {
                return i == 0 ? &expert.down : nullptr;
              });
@@ -408,8 +414,9 @@ class ExpertRunner {
               const std::int64_t pair = row * choice_.num_used + j;
               if (place_of[pair] < 0) continue;
               kernels_.linear.add_scaled(
-                  At<float>(parts_.down) + place_of[pair] * hidden(), hidden(),
-                  choice_.weights[static_cast<std::size_t>(pair)], out);
+                  At<float>(parts_.down) + place_of[pair] * RowStride(hidden()),
+                  hidden(), choice_.weights[static_cast<std::size_t>(pair)],
+                  out);
             }
           }
         });

@@ -23,6 +23,10 @@ constexpr std::int64_t kSerialValues = 16384;
 // costs about as much as multiplying it by one tile.
 constexpr std::int64_t kTilesPerRun = 12;
 
+// Half of a core's second-level cache on servers since 2021; the other half
+// holds an unpacked strip and what streams through.
+constexpr std::int64_t kRunBytes = 1 << 20;
+
 std::int64_t FloatStride(const Tensor& tensor) {
   return tensor.row_stride_bytes() / static_cast<std::int64_t>(sizeof(float));
 }
@@ -164,19 +168,30 @@ class LinearRunner {
 
   void Multiply() {
     std::int64_t strips = 0;
-    for (const LinearJob& job : jobs_) strips += job.weight.num_strips();
-    // With few strips and many rows, strips are shared out by rows as well.
+    bool any_float = false;
+    for (const LinearJob& job : jobs_) {
+      strips += job.weight.num_strips();
+      any_float = any_float || IsFloatFormat(job.weight.format());
+    }
+    // Runs of rows, each multiplied by every strip in turn: as many as leave a
+    // run's tiles in the second-level cache, and with few strips as many as
+    // give everybody something to do.
+    const std::int64_t bytes =
+        any_float ? x_.rows_ * x_.features_ * std::int64_t{sizeof(float)}
+                  : IntTileBytes(x_.rows_, x_.features_);
     const std::int64_t wanted = 8 * std::int64_t{pool_.num_threads()};
     const std::int64_t most =
         std::max<std::int64_t>(1, x_.rows_ / (kTilesPerRun * 6));
     const std::int64_t runs =
-        std::clamp<std::int64_t>((wanted + strips - 1) / strips, 1, most);
+        std::clamp(std::max((wanted + strips - 1) / strips,
+                            (bytes + kRunBytes - 1) / kRunBytes),
+                   std::int64_t{1}, most);
     const std::int64_t grain =
         StripGrain(pool_, strips * runs, jobs_[0].weight, x_.rows_ / runs);
     pool_.ParallelFor(strips * runs, grain,
                       [&](std::int64_t begin, std::int64_t end, int worker) {
                         for (std::int64_t i = begin; i < end; ++i) {
-                          MultiplyItem(i / runs, i % runs, runs, worker);
+                          MultiplyItem(i % strips, i / strips, runs, worker);
                         }
                       });
   }

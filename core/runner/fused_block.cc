@@ -23,6 +23,14 @@ std::int64_t WidestFeedForward(const Descriptor& d) {
       static_cast<std::int64_t>(d.expert_ffn_size) * d.num_shared_experts);
 }
 
+// Floats from one row of a buffer to the next: whole cache lines, and one more,
+// since rows a multiple of 4 KiB apart, as most models' would be, fall on the
+// same few sets of every cache.
+std::int64_t PaddedRow(std::int64_t row_size) {
+  constexpr std::int64_t kLineFloats = 16;
+  return (row_size + kLineFloats - 1) / kLineFloats * kLineFloats + kLineFloats;
+}
+
 // Columns [begin, begin + count) of a row-major buffer.
 Tensor Columns(const Tensor& buffer, int rows, std::int64_t begin,
                std::int64_t count) {
@@ -48,10 +56,8 @@ absl::StatusOr<std::unique_ptr<FusedScratch>> FusedScratch::Create(
                         {&s->o, d.query_size()}, {&s->delta, d.hidden_size},
                         {&s->gate, ffn},         {&s->up, ffn},
                         {&s->extra, shared},     {&s->router, d.num_experts}};
-  // Each buffer starts on a cache line.
-  constexpr std::int64_t kLineFloats = 16;
   const auto floats = [rows](const Part& part) {
-    return (rows * part.row_size + kLineFloats - 1) / kLineFloats * kLineFloats;
+    return rows * PaddedRow(part.row_size);
   };
   std::int64_t total = 0;
   for (const Part& part : parts) total += floats(part);
@@ -60,7 +66,10 @@ absl::StatusOr<std::unique_ptr<FusedScratch>> FusedScratch::Create(
   float* next = s->memory.as<float>();
   for (const Part& part : parts) {
     if (part.row_size > 0) {
-      *part.tensor = Tensor(DType::kF32, {rows, part.row_size}, next);
+      *part.tensor = Tensor::Strided(
+          DType::kF32, rows, part.row_size,
+          PaddedRow(part.row_size) * static_cast<std::int64_t>(sizeof(float)),
+          next);
     }
     next += floats(part);
   }
