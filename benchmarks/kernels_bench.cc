@@ -10,6 +10,7 @@
 #include <vector>
 
 #include "fucina/kernels/kernels.h"
+#include "fucina/kernels/pack_kernels.h"
 #include "fucina/ops/experts.h"
 #include "fucina/ops/linear.h"
 #include "fucina/parallel/thread_plan.h"
@@ -74,6 +75,31 @@ void RunLinear(benchmark::State& state, DType dtype, KernelLevel level,
   }
   state.SetBytesProcessed(state.iterations() * bytes);
   state.SetItemsProcessed(state.iterations() * 2 * m * shape.n * shape.k);
+}
+
+// One thread packs into memory that is there: what the processor can do.
+// RunPack adds the team and fresh memory, which the system has to clear.
+void RunPackStrip(benchmark::State& state, DType dtype, KernelLevel level,
+                  Shape shape) {
+  const std::vector<std::byte> source = RandomBlocks(dtype, shape.n, shape.k);
+  const Tensor weight(dtype, {shape.n, shape.k}, source.data());
+  const std::int64_t strip_bytes = StripBytes(PanelFormatOf(dtype), shape.k);
+  const std::int64_t num_strips = shape.n / kStripRows;
+  std::vector<std::uint8_t> packed(
+      static_cast<std::size_t>(num_strips * strip_bytes));
+  const PackStripFn pack = PackStripFor(level);
+  for (auto _ : state) {
+    for (std::int64_t s = 0; s < num_strips; ++s) {
+      const void* rows[kStripRows];
+      for (int i = 0; i < kStripRows; ++i) {
+        rows[i] = weight.row_bytes(s * kStripRows + i);
+      }
+      pack(dtype, rows, shape.k, packed.data() + s * strip_bytes);
+    }
+    benchmark::ClobberMemory();
+  }
+  state.SetBytesProcessed(state.iterations() *
+                          static_cast<std::int64_t>(source.size()));
 }
 
 void RunPack(benchmark::State& state, DType dtype, Shape shape) {
@@ -159,6 +185,18 @@ void RegisterAll() {
               ->UseRealTime();
         }
       }
+    }
+  }
+  for (KernelLevel level : {KernelLevel::kScalar, BestKernelLevel()}) {
+    for (DType dtype : kTypes) {
+      benchmark::RegisterBenchmark(
+          ("BM_PackStrip/" + std::string(Name(level)) + "/" +
+           std::string(Name(dtype)) + "/6144x2048")
+              .c_str(),
+          [=](benchmark::State& state) {
+            RunPackStrip(state, dtype, level, Shape{6144, 2048});
+          })
+          ->UseRealTime();
     }
   }
   for (DType dtype : kTypes) {

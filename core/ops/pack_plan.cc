@@ -12,8 +12,11 @@ namespace {
 
 // What a thread packs at one turn. Two huge pages: while one thread fills its
 // piece the others have nothing to do with most of its pages, so that no page
-// is made twice; and 100 turns a second cost nothing.
+// is made twice; and a few hundred turns cost nothing.
 constexpr std::size_t kTurnBytes = std::size_t{4} << 20;
+// After how much the pages of the file that were read are given back: they are
+// all that memory holds beyond the packed model.
+constexpr std::size_t kPieceBytes = std::size_t{1} << 20;
 
 // Rows `begin` to `end` of a stack [experts, rows, columns] in expert `e`.
 Tensor ExpertRows(const Tensor& stack, std::int64_t e, std::int64_t begin,
@@ -154,9 +157,10 @@ absl::StatusOr<Buffer> PackPlan::Run(ThreadPool& pool, SourceRead source_read) {
         static_cast<std::size_t>(matrix.packed->strip_bytes());
     std::int64_t begin = 0;
     while (begin < matrix.packed->num_strips()) {
+      const std::size_t most = std::min(left, kPieceBytes);
       const std::int64_t end =
           std::min(matrix.packed->num_strips(),
-                   begin + static_cast<std::int64_t>((left + strip_bytes - 1) /
+                   begin + static_cast<std::int64_t>((most + strip_bytes - 1) /
                                                      strip_bytes));
       pieces.push_back({&matrix, begin, end});
       const std::size_t taken =
