@@ -7,12 +7,14 @@ namespace {
 
 // Up to this many rows a strip is walked in pieces of k, each for all tiles, so
 // that its unpacked form stays in the first-level cache and the next piece
-// comes from memory meanwhile. More rows hide the memory's latency themselves,
-// and then keeping sums in registers over all of k is worth more.
-constexpr std::int64_t kPiecewiseRows = 64;
+// comes from memory meanwhile. More rows of integers hide the memory's latency
+// themselves, and then keeping sums in registers over all of k is worth more; a
+// strip of f32 is four times as long and never fits.
+constexpr std::int64_t kPiecewiseIntRows = 64;
+constexpr std::int64_t kPiecewiseFloatRows = 288;
 constexpr std::int64_t kPieceOfInts = 512;    // 16 KiB of codes
 constexpr std::int64_t kPieceOfFloats = 128;  // 16 KiB
-constexpr std::int64_t kTileFloats = kPiecewiseRows * kStripRows;
+constexpr std::int64_t kTileFloats = kPiecewiseFloatRows * kStripRows;
 
 // A single tile fetches this far ahead of its use. Measured between 2 and 8 KiB
 // on a 2-core Sapphire Rapids machine, 4 KiB was never worse.
@@ -101,7 +103,7 @@ class StripProduct {
     if (tile_end - tile_begin == 1 && !unpacks_) {
       SetPrefetch(kPrefetchBytes, 1);
       TileByTile(tile_begin, tile_end);
-    } else if (count > kPiecewiseRows) {
+    } else if (count > (is_float_ ? kPiecewiseFloatRows : kPiecewiseIntRows)) {
       TileByTile(tile_begin, tile_end);
     } else {
       PieceByPiece(tile_begin, tile_end);
@@ -186,7 +188,7 @@ class StripProduct {
   const std::int64_t strip_;
   const PreparedRows& rows_;
   const std::span<const LowRankProduct> low_rank_;
-  float* const sums_;  // [kPiecewiseRows][32]
+  float* const sums_;  // [kPiecewiseFloatRows][32]
   std::uint8_t* const unpacked_;
   float* const out_;
   const std::int64_t out_stride_;
