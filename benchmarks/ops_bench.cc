@@ -83,8 +83,8 @@ void BM_HeadNormAndRope(benchmark::State& state) {
     positions[i] = static_cast<std::int32_t>(i);
   }
   for (auto _ : state) {
-    ops::HeadRmsNorm(Machine(), weight, 1e-6f, Rows(x, state.range(0)));
-    ops::Rope(Machine(), table, positions, 128, Rows(x, state.range(0)));
+    const ops::NormedHeads heads = {Rows(x, state.range(0)), weight};
+    ops::NormAndRope(Machine(), table, positions, 128, 1e-6f, {&heads, 1});
   }
   state.SetBytesProcessed(state.iterations() * n * 4);
 }
@@ -151,7 +151,8 @@ struct Model {
 void BM_AttentionDecode(benchmark::State& state) {
   const int depth = static_cast<int>(state.range(3));
   const int rows = static_cast<int>(state.range(4));
-  const int layers = std::max(1, 28 * 1024 / depth);
+  // As in a model, or as many as keep the keys and values out of the caches.
+  const int layers = depth <= 4096 ? 28 : 8;
   Model model(state, rows, depth, layers);
   int layer = 0;
   for (auto _ : state) {
@@ -163,6 +164,7 @@ void BM_AttentionDecode(benchmark::State& state) {
                           model.num_kv_heads * model.head_dim);
 }
 BENCHMARK(BM_AttentionDecode)
+    ->Args({16, 8, 128, 60, 1})
     ->Args({16, 8, 128, 512, 1})
     ->Args({16, 8, 128, 4096, 1})
     ->Args({16, 8, 128, 16384, 1})

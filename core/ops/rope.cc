@@ -166,4 +166,43 @@ void Rope(const Context& context, const RopeTable& table,
       });
 }
 
+void NormAndRope(const Context& context, const RopeTable& table,
+                 std::span<const std::int32_t> positions, int head_dim,
+                 float eps, std::span<const NormedHeads> tensors) {
+  FUCINA_CHECK(head_dim > 0 && table.spec().rotary_dim <= head_dim)
+      << "heads of " << head_dim;
+  std::int64_t row_size = 0;  // of all tensors together
+  for (const NormedHeads& heads : tensors) {
+    FUCINA_CHECK_EQ(heads.x.num_rows(),
+                    static_cast<std::int64_t>(positions.size()));
+    FUCINA_CHECK_EQ(heads.x.row_size() % head_dim, 0);
+    FUCINA_CHECK(heads.weight.empty() ||
+                 static_cast<int>(heads.weight.size()) == head_dim)
+        << heads.weight.size() << " weights for heads of " << head_dim;
+    row_size += heads.x.row_size();
+  }
+  const RowKernels& kernels = context.kernels.rows;
+  const int pairs = table.spec().rotary_dim / 2;
+  const auto rotate = table.spec().pairing == RopePairing::kHalf
+                          ? kernels.rope_half
+                          : kernels.rope_interleaved;
+  context.pool.ParallelFor(
+      static_cast<std::int64_t>(positions.size()), RowGrain(row_size),
+      [&](std::int64_t begin, std::int64_t end, int /*worker*/) {
+        for (std::int64_t row = begin; row < end; ++row) {
+          const float* const angles = table.Row(positions[row]);
+          for (const NormedHeads& heads : tensors) {
+            float* const data = heads.x.mutable_row_f32(row);
+            for (std::int64_t at = 0; at < heads.x.row_size(); at += head_dim) {
+              if (!heads.weight.empty()) {
+                kernels.rms_norm(data + at, heads.weight.data(), eps, head_dim,
+                                 data + at);
+              }
+              rotate(angles, pairs, data + at);
+            }
+          }
+        }
+      });
+}
+
 }  // namespace fucina::ops

@@ -161,12 +161,12 @@ void FusedBlock::RunLayer(int layer, bool settle, RowBatch& batch,
   const Tensor q = Columns(s.qkv, rows, 0, query);
   const Tensor k = Columns(s.qkv, rows, query, kv);
   const Tensor v = Columns(s.qkv, rows, query + kv, kv);
-  if (d_.qk_norm) {
-    ops::HeadRmsNorm(context_, t.q_norm, d_.norm_eps, q);
-    ops::HeadRmsNorm(context_, t.k_norm, d_.norm_eps, k);
-  }
-  ops::Rope(context_, *rope_, batch.positions, d_.head_dim, q);
-  ops::Rope(context_, *rope_, batch.positions, d_.head_dim, k);
+  const std::span<const float> no_norm;
+  const ops::NormedHeads heads[] = {
+      {.x = q, .weight = d_.qk_norm ? t.q_norm : no_norm},
+      {.x = k, .weight = d_.qk_norm ? t.k_norm : no_norm}};
+  ops::NormAndRope(context_, *rope_, batch.positions, d_.head_dim, d_.norm_eps,
+                   heads);
   clock.Mark(Phase::kQkNormRope);
 
   ops::AppendKv(context_, k, v, batch.items);

@@ -4,6 +4,7 @@
 #include <numbers>
 #include <thread>
 
+#include "fucina/ops/norm.h"
 #include "gtest/gtest.h"
 #include "tests/core/ops/ops_testing.h"
 
@@ -187,6 +188,34 @@ TEST(RopeTableDeathTest, RowsMustBePrepared) {
   const RopeTable table({.rotary_dim = 2});
   ASSERT_TRUE(table.Prepare(1).ok());
   EXPECT_DEATH(table.Row(RopeTable::kRunPositions), "is not prepared");
+}
+
+TEST(NormAndRope, HasTheBitsOfNormThenRope) {
+  std::mt19937 random(21);
+  constexpr int kRows = 37;
+  constexpr int kDim = 80;
+  const RopeTable table({.rotary_dim = 64, .theta = 1e6});
+  ASSERT_TRUE(table.Prepare(1000).ok());
+  std::vector<std::int32_t> positions(kRows);
+  for (std::int32_t& position : positions) position = Between(random, 0, 999);
+  // 3 heads and 1 head, side by side in rows of 5.
+  const Floats x = Normal(random, kRows * 5 * kDim);
+  const Floats weight = Normal(random, kDim);
+  const auto columns = [](Floats& rows, int first, int count) {
+    return Tensor::Strided(DType::kF32, kRows, count * kDim, 5 * kDim * 4,
+                           rows.data() + first * kDim);
+  };
+  for (const Rig& rig : Rigs()) {
+    Floats expected = x;
+    HeadRmsNorm(rig.context, weight, 1e-5f, columns(expected, 0, 3));
+    Rope(rig.context, table, positions, kDim, columns(expected, 0, 3));
+    Rope(rig.context, table, positions, kDim, columns(expected, 3, 1));
+    Floats found = x;
+    const NormedHeads heads[] = {{columns(found, 0, 3), weight},
+                                 {columns(found, 3, 1), {}}};
+    NormAndRope(rig.context, table, positions, kDim, 1e-5f, heads);
+    EXPECT_TRUE(SameBits(found, expected)) << rig.name;
+  }
 }
 
 }  // namespace

@@ -99,6 +99,22 @@ FUCINA_API void Rope(const Context& context, const RopeTable& table,
                      std::span<const std::int32_t> positions, int head_dim,
                      Tensor x);
 
+// Queries or keys: rows of heads, and the weight of the norm that each head
+// passes first. An empty weight is no norm.
+struct NormedHeads {
+  Tensor x;  // [num_rows, num_heads * head_dim] f32, modified in place
+  std::span<const float> weight;  // [head_dim] or []
+};
+
+// HeadRmsNorm and then Rope, of several tensors, in one pass over memory: each
+// gives the bits of the two calls.
+//
+// REQUIRES: as Rope and HeadRmsNorm do, of each tensor.
+FUCINA_API void NormAndRope(const Context& context, const RopeTable& table,
+                            std::span<const std::int32_t> positions,
+                            int head_dim, float eps,
+                            std::span<const NormedHeads> tensors);
+
 }  // namespace fucina::ops
 
 #endif  // FUCINA_OPS_ROPE_H_
