@@ -27,12 +27,14 @@ struct Vec {
 
 // 16 registers: 6 queries x 1 vector take 12 for the sums, 2 for the vector
 // and 1 for the broadcast; with 2 queries there is room for 2 vectors.
-constexpr int kScoreVectors = 1;
+constexpr int kMostQueries = 6;
+constexpr int ScoreVectors(int /*num_queries*/) { return 1; }
 constexpr int ValueVectors(int num_queries) { return num_queries <= 2 ? 2 : 1; }
 
 inline void Prefetch(const void* p) {
-  _mm_prefetch(static_cast<const char*>(p), _MM_HINT_T0);
+  _mm_prefetch(static_cast<const char*>(p), _MM_HINT_T1);
 }
+inline void PrefetchToWrite(void* p) { __builtin_prefetch(p, 1, 3); }
 inline Vec Splat(float x) {
   const __m256 v = _mm256_set1_ps(x);
   return {v, v};
@@ -117,8 +119,8 @@ inline __m256 TwoToThe(__m256 shifted) {
   return _mm256_castsi256_ps(
       _mm256_add_epi32(bits, _mm256_set1_epi32(0x3f800000)));
 }
-inline Vec TwoToThe(Vec shifted) {
-  return {TwoToThe(shifted.lo), TwoToThe(shifted.hi)};
+inline Vec TimesTwoToThe(Vec y, Vec /*n*/, Vec shifted) {
+  return Mul(y, {TwoToThe(shifted.lo), TwoToThe(shifted.hi)});
 }
 inline Vec SwapPairs(Vec v) {
   return {_mm256_permute_ps(v.lo, 0xb1), _mm256_permute_ps(v.hi, 0xb1)};
@@ -130,19 +132,39 @@ inline Vec TwiceEach(Vec v) {
           _mm256_permute2f128_ps(a, b, 0x31)};
 }
 
-inline float LaneSum(Vec v) {
-  const __m256 eight = _mm256_add_ps(v.lo, v.hi);
-  const __m128 four = _mm_add_ps(_mm256_castps256_ps128(eight),
-                                 _mm256_extractf128_ps(eight, 1));
-  const __m128 two = _mm_add_ps(four, _mm_movehl_ps(four, four));
-  return _mm_cvtss_f32(_mm_add_ss(two, _mm_movehdup_ps(two)));
+// Lanes of 8 of 16 vectors combined by a tree that halves their number at each
+// step.
+template <__m256 (*op)(__m256, __m256)>
+inline __m256 AcrossLanes(const Vec* v) {
+  __m256 four[4];  // 4 lanes of v[2 i], then 4 of v[2 i + 1]
+  FUCINA_UNROLL
+  for (int i = 0; i < 4; ++i) {
+    const __m256 a = op(v[2 * i].lo, v[2 * i].hi);
+    const __m256 b = op(v[2 * i + 1].lo, v[2 * i + 1].hi);
+    four[i] = op(_mm256_permute2f128_ps(a, b, 0x20),
+                 _mm256_permute2f128_ps(a, b, 0x31));
+  }
+  __m256 two[2];  // a half j: 2 lanes of v[4 i + j], then 2 of v[4 i + 2 + j]
+  FUCINA_UNROLL
+  for (int i = 0; i < 2; ++i) {
+    const __m256d a = _mm256_castps_pd(four[2 * i]);
+    const __m256d b = _mm256_castps_pd(four[2 * i + 1]);
+    two[i] = op(_mm256_castpd_ps(_mm256_unpacklo_pd(a, b)),
+                _mm256_castpd_ps(_mm256_unpackhi_pd(a, b)));
+  }
+  const __m256 one = op(_mm256_shuffle_ps(two[0], two[1], 0x88),
+                        _mm256_shuffle_ps(two[0], two[1], 0xdd));
+  // Half j holds j, 2 + j, 4 + j, 6 + j.
+  return _mm256_permutevar8x32_ps(one,
+                                  _mm256_setr_epi32(0, 4, 1, 5, 2, 6, 3, 7));
 }
-inline float LaneMax(Vec v) {
-  const __m256 eight = _mm256_max_ps(v.lo, v.hi);
-  const __m128 four = _mm_max_ps(_mm256_castps256_ps128(eight),
-                                 _mm256_extractf128_ps(eight, 1));
-  const __m128 two = _mm_max_ps(four, _mm_movehl_ps(four, four));
-  return _mm_cvtss_f32(_mm_max_ss(two, _mm_movehdup_ps(two)));
+inline __m256 AddHalf(__m256 a, __m256 b) { return _mm256_add_ps(a, b); }
+inline __m256 MaxHalf(__m256 a, __m256 b) { return _mm256_max_ps(a, b); }
+inline Vec LaneSums(const Vec (&v)[16]) {
+  return {AcrossLanes<AddHalf>(v), AcrossLanes<AddHalf>(v + 8)};
+}
+inline Vec LaneMaxes(const Vec (&v)[16]) {
+  return {AcrossLanes<MaxHalf>(v), AcrossLanes<MaxHalf>(v + 8)};
 }
 
 struct Squares {
@@ -167,6 +189,8 @@ struct Squares {
     return _mm_cvtsd_f64(_mm_add_sd(two, _mm_unpackhi_pd(two, two)));
   }
 };
+
+#include "core/kernels/transpose_256.inc"
 
 inline int StoreHalf(Vec v, std::uint16_t* half) {
   const __m256 most = _mm256_set1_ps(65504.0f);

@@ -31,14 +31,20 @@ namespace {
 using Vec = __m512;
 
 // 32 registers: 6 queries x 4 vectors take 24 for the sums, 4 for the vectors
-// and 1 for the broadcast: 24 multiply-adds for 10 loads. One or two queries
-// take 8 vectors, so that the sums are chains enough to hide the latency.
-constexpr int kScoreVectors = 4;
-constexpr int ValueVectors(int num_queries) { return num_queries <= 2 ? 8 : 4; }
+// and 1 for the broadcast: 24 multiply-adds for 10 loads. 8 queries x 2 vectors
+// take less, but read and convert everything once where 6 and then 2 would do
+// so twice. One or two queries take 8 vectors of values, so that the sums are
+// chains enough to hide the latency.
+constexpr int kMostQueries = 8;
+constexpr int ScoreVectors(int num_queries) { return num_queries <= 6 ? 4 : 2; }
+constexpr int ValueVectors(int num_queries) {
+  return num_queries <= 2 ? 8 : num_queries <= 6 ? 4 : 2;
+}
 
 inline void Prefetch(const void* p) {
-  _mm_prefetch(static_cast<const char*>(p), _MM_HINT_T0);
+  _mm_prefetch(static_cast<const char*>(p), _MM_HINT_T1);
 }
+inline void PrefetchToWrite(void* p) { __builtin_prefetch(p, 1, 3); }
 inline Vec Splat(float x) { return _mm512_set1_ps(x); }
 inline Vec Zero() { return _mm512_setzero_ps(); }
 inline float FirstLane(Vec v) { return _mm512_cvtss_f32(v); }
@@ -86,10 +92,8 @@ inline Vec Above(Vec x, float bound, float then, Vec y) {
       y, _mm512_cmp_ps_mask(x, _mm512_set1_ps(bound), _CMP_GT_OQ),
       _mm512_set1_ps(then));
 }
-inline Vec TwoToThe(Vec shifted) {
-  const __m512i bits = _mm512_slli_epi32(_mm512_castps_si512(shifted), 23);
-  return _mm512_castsi512_ps(
-      _mm512_add_epi32(bits, _mm512_set1_epi32(0x3f800000)));
+inline Vec TimesTwoToThe(Vec y, Vec n, Vec /*shifted*/) {
+  return _mm512_scalef_ps(y, n);
 }
 inline Vec SwapPairs(Vec v) { return _mm512_permute_ps(v, 0xb1); }
 inline Vec TwiceEach(Vec v) {
@@ -98,22 +102,43 @@ inline Vec TwiceEach(Vec v) {
   return _mm512_permutexvar_ps(index, v);
 }
 
-inline float LaneSum(Vec v) {
-  const __m256 eight =
-      _mm256_add_ps(_mm512_castps512_ps256(v), _mm512_extractf32x8_ps(v, 1));
-  const __m128 four = _mm_add_ps(_mm256_castps256_ps128(eight),
-                                 _mm256_extractf128_ps(eight, 1));
-  const __m128 two = _mm_add_ps(four, _mm_movehl_ps(four, four));
-  return _mm_cvtss_f32(_mm_add_ss(two, _mm_movehdup_ps(two)));
+// Lanes of 16 vectors combined by a tree that halves their number at each step.
+template <Vec (*op)(Vec, Vec)>
+inline Vec AcrossLanes(const Vec (&v)[16]) {
+  // Lanes 0-7 of an eight: 8 lanes of v[2 i], then 8 of v[2 i + 1].
+  Vec eight[8];
+  FUCINA_UNROLL
+  for (int i = 0; i < 8; ++i) {
+    const Vec a = v[2 * i];
+    const Vec b = v[2 * i + 1];
+    eight[i] =
+        op(_mm512_shuffle_f32x4(a, b, 0x44), _mm512_shuffle_f32x4(a, b, 0xee));
+  }
+  Vec four[4];  // 4 lanes each of v[4 i] to v[4 i + 3]
+  FUCINA_UNROLL
+  for (int i = 0; i < 4; ++i) {
+    const Vec a = eight[2 * i];
+    const Vec b = eight[2 * i + 1];
+    four[i] =
+        op(_mm512_shuffle_f32x4(a, b, 0x88), _mm512_shuffle_f32x4(a, b, 0xdd));
+  }
+  Vec two[2];  // a quarter j: 2 lanes of v[8 i + j], then 2 of v[8 i + 4 + j]
+  FUCINA_UNROLL
+  for (int i = 0; i < 2; ++i) {
+    const __m512d a = _mm512_castps_pd(four[2 * i]);
+    const __m512d b = _mm512_castps_pd(four[2 * i + 1]);
+    two[i] = op(_mm512_castpd_ps(_mm512_unpacklo_pd(a, b)),
+                _mm512_castpd_ps(_mm512_unpackhi_pd(a, b)));
+  }
+  const Vec one = op(_mm512_shuffle_ps(two[0], two[1], 0x88),
+                     _mm512_shuffle_ps(two[0], two[1], 0xdd));
+  // Quarter j holds j, 4 + j, 8 + j, 12 + j.
+  return _mm512_permutexvar_ps(
+      _mm512_setr_epi32(0, 4, 8, 12, 1, 5, 9, 13, 2, 6, 10, 14, 3, 7, 11, 15),
+      one);
 }
-inline float LaneMax(Vec v) {
-  const __m256 eight =
-      _mm256_max_ps(_mm512_castps512_ps256(v), _mm512_extractf32x8_ps(v, 1));
-  const __m128 four = _mm_max_ps(_mm256_castps256_ps128(eight),
-                                 _mm256_extractf128_ps(eight, 1));
-  const __m128 two = _mm_max_ps(four, _mm_movehl_ps(four, four));
-  return _mm_cvtss_f32(_mm_max_ss(two, _mm_movehdup_ps(two)));
-}
+inline Vec LaneSums(const Vec (&v)[16]) { return AcrossLanes<Add>(v); }
+inline Vec LaneMaxes(const Vec (&v)[16]) { return AcrossLanes<Max>(v); }
 
 struct Squares {
   __m512d low, high;
@@ -134,6 +159,8 @@ struct Squares {
     return _mm_cvtsd_f64(_mm_add_sd(two, _mm_unpackhi_pd(two, two)));
   }
 };
+
+#include "core/kernels/transpose_256.inc"
 
 inline int StoreHalf(Vec v, std::uint16_t* half) {
   const __m512 most = _mm512_set1_ps(65504.0f);

@@ -28,10 +28,12 @@ inline Vec Lanes(Fn fn) {
   return v;
 }
 
-constexpr int kScoreVectors = 1;
+constexpr int kMostQueries = 6;
+constexpr int ScoreVectors(int /*num_queries*/) { return 1; }
 constexpr int ValueVectors(int /*num_queries*/) { return 1; }
 
 inline void Prefetch(const void*) {}
+inline void PrefetchToWrite(void*) {}
 inline Vec Splat(float x) {
   return Lanes([=](int) { return x; });
 }
@@ -87,10 +89,12 @@ inline Vec Below(const Vec& x, float bound, float then, const Vec& y) {
 inline Vec Above(const Vec& x, float bound, float then, const Vec& y) {
   return Lanes([&](int i) { return x.lane[i] > bound ? then : y.lane[i]; });
 }
-inline Vec TwoToThe(const Vec& shifted) {
+inline Vec TimesTwoToThe(const Vec& y, const Vec& /*n*/, const Vec& shifted) {
   return Lanes([&](int i) {
-    return std::bit_cast<float>(
-        (std::bit_cast<std::uint32_t>(shifted.lane[i]) << 23) + 0x3f800000u);
+    return y.lane[i] *
+           std::bit_cast<float>(
+               (std::bit_cast<std::uint32_t>(shifted.lane[i]) << 23) +
+               0x3f800000u);
   });
 }
 inline Vec SwapPairs(const Vec& v) {
@@ -113,6 +117,12 @@ inline float LaneMax(Vec v) {
     }
   }
   return v.lane[0];
+}
+inline Vec LaneSums(const Vec (&v)[16]) {
+  return Lanes([&](int i) { return LaneSum(v[i]); });
+}
+inline Vec LaneMaxes(const Vec (&v)[16]) {
+  return Lanes([&](int i) { return LaneMax(v[i]); });
 }
 
 struct Squares {
@@ -141,6 +151,12 @@ inline int StoreHalf(const Vec& v, std::uint16_t* half) {
     clipped += std::fabs(x) > 65504.0f ? 1 : 0;
   }
   return clipped;
+}
+
+inline void Transpose(const std::uint16_t* from, std::uint16_t* to) {
+  for (int i = 0; i < 16; ++i) {
+    for (int j = 0; j < 16; ++j) to[j * 16 + i] = from[i * 16 + j];
+  }
 }
 
 #include "core/kernels/rows.inc"

@@ -12,36 +12,50 @@
 namespace fucina::ops {
 namespace {
 
+const float* RowOf(const Tensor& x, const AttentionItem& item, int row,
+                   int head, int dim) {
+  return x.row_f32(item.first_row + row) +
+         static_cast<std::int64_t>(head) * dim;
+}
+
 // One KV head of one item. Returns how many values were clipped.
 std::int64_t AppendHead(const RowKernels& kernels, const AttentionItem& item,
                         const Tensor& k, const Tensor& v, int head) {
   const KvShape& shape = item.kv.shape;
   const int dim = shape.head_dim;
   const int run_positions = shape.run_positions();
+  const bool half = shape.dtype == DType::kF16;
   std::int64_t clipped = 0;
-  for (int row = 0; row < item.num_rows; ++row) {
-    const float* const key =
-        k.row_f32(item.first_row + row) + static_cast<std::int64_t>(head) * dim;
-    const float* const value =
-        v.row_f32(item.first_row + row) + static_cast<std::int64_t>(head) * dim;
+  int rows = 1;
+  for (int row = 0; row < item.num_rows; row += rows) {
     const int position = item.position + row;
     const int run = position / run_positions;
     const std::int64_t slot = position % run_positions;
+    // All positions of a vector of keys are written at once where they can be.
+    const bool whole =
+        half && slot % kKvLanes == 0 && row + kKvLanes <= item.num_rows;
+    rows = whole ? kKvLanes : 1;
+    const float* const key = RowOf(k, item, row, head, dim);
     const std::int64_t key_at =
         slot / kKvLanes * kKvLanes * dim + slot % kKvLanes;
     const std::int64_t value_at = slot * shape.value_stride();
     std::byte* const keys = item.kv.keys(run, head);
     std::byte* const values = item.kv.values(run, head);
-    if (shape.dtype == DType::kF16) {
-      clipped += kernels.store_f16(
-          key, dim, kKvLanes, reinterpret_cast<std::uint16_t*>(keys) + key_at);
-      clipped += kernels.store_f16(
-          value, dim, 1, reinterpret_cast<std::uint16_t*>(values) + value_at);
-    } else {
+    if (!half) {
       float* const to = reinterpret_cast<float*>(keys) + key_at;
       for (int c = 0; c < dim; ++c) to[c * kKvLanes] = key[c];
-      std::memcpy(reinterpret_cast<float*>(values) + value_at, value,
-                  sizeof(float) * dim);
+      std::memcpy(reinterpret_cast<float*>(values) + value_at,
+                  RowOf(v, item, row, head, dim), sizeof(float) * dim);
+      continue;
+    }
+    auto* const to = reinterpret_cast<std::uint16_t*>(keys) + key_at;
+    clipped += whole ? kernels.store_f16_transposed(
+                           key, k.row_stride_bytes() / sizeof(float), dim, to)
+                     : kernels.store_f16(key, dim, kKvLanes, to);
+    for (int i = 0; i < rows; ++i) {
+      clipped += kernels.store_f16(RowOf(v, item, row + i, head, dim), dim, 1,
+                                   reinterpret_cast<std::uint16_t*>(values) +
+                                       value_at + i * shape.value_stride());
     }
   }
   return clipped;

@@ -44,7 +44,7 @@ struct Merge {
 
 // Floats of a worker's memory, by part.
 struct WorkerLayout {
-  std::int64_t queries, out, part_out, weights, keys, values, stats, total;
+  std::int64_t queries, out, part_out, weights, wide, stats, total;
 };
 
 std::int64_t RoundUp(std::int64_t n, std::int64_t multiple) {
@@ -64,8 +64,7 @@ WorkerLayout LayOut(int head_dim, int value_stride) {
   layout.out = take(most * value_stride);
   layout.part_out = take(most * value_stride);
   layout.weights = take(most * kAttentionPositions);
-  layout.keys = take(static_cast<std::int64_t>(kAttentionPositions) * head_dim);
-  layout.values =
+  layout.wide =
       take(static_cast<std::int64_t>(kAttentionPositions) * value_stride);
   layout.stats = take(5 * most);  // max, sum, part max, part sum, visible
   // Workers keep apart by a page, so that no line or neighbour line is shared.
@@ -191,7 +190,7 @@ class Pass {
         static_cast<std::int64_t>(scratch_.tasks.size()), 1,
         [this](std::int64_t begin, std::int64_t end, int worker) {
           for (std::int64_t i = begin; i < end; ++i) {
-            RunTask(scratch_.tasks[i], worker);
+            RunTask(i, worker);
           }
         });
     // Merging one slot takes some tens of nanoseconds: a few hundred do not pay
@@ -238,7 +237,12 @@ class Pass {
           num_splits * num_kv_heads < 2 * context_.pool.num_threads()) {
         tiles = (item.num_rows + tile_rows - 1) / tile_rows;
       }
-      const int rows = (item.num_rows + tiles - 1) / tiles;
+      int rows = (item.num_rows + tiles - 1) / tiles;
+      // Register tiles filled: a multiple of 6 queries.
+      if (tiles > 1 && kAttentionTile % heads == 0) {
+        const int full = kAttentionTile / heads;
+        rows = std::min(widest / full * full, (rows + full - 1) / full * full);
+      }
       for (int kv_head = 0; kv_head < num_kv_heads; ++kv_head) {
         for (int head = 0; head < group_; head += heads) {
           for (int row = 0; row < item.num_rows; row += rows) {
@@ -286,23 +290,32 @@ class Pass {
     return scratch_.workers.as<float>() + worker * scratch_.layout.total + part;
   }
 
+  // Where the keys of task `i` begin; null past the last task.
+  const std::byte* KeysOf(std::int64_t i) const {
+    if (i >= static_cast<std::int64_t>(scratch_.tasks.size())) return nullptr;
+    const Task& task = scratch_.tasks[i];
+    return items_[task.tile.item].kv.keys(std::max(0, task.split),
+                                          task.tile.kv_head);
+  }
+
   // Queries of a tile are ordered by row, then by head.
-  void RunTask(const Task& task, int worker) const {
+  void RunTask(std::int64_t i, int worker) const {
+    const Task& task = scratch_.tasks[i];
     const Tile& tile = task.tile;
+    // Threads that keep step claim in turn; a wrong guess costs a little time.
+    const std::byte* const next_task_keys =
+        KeysOf(i + context_.pool.num_threads());
     const AttentionItem& item = items_[tile.item];
     const int num_queries = tile.num_rows * tile.num_heads;
     float* const queries = Worker(worker, scratch_.layout.queries);
-    for (int row = 0; row < tile.num_rows; ++row) {
-      kernels_.scale(
-          q_.row_f32(item.first_row + tile.row + row) + HeadOffset(tile),
-          scale_, static_cast<std::int64_t>(tile.num_heads) * head_dim_,
-          queries +
-              static_cast<std::int64_t>(row) * tile.num_heads * head_dim_);
-    }
+    kernels_.scale_rows(
+        q_.row_f32(item.first_row + tile.row) + HeadOffset(tile),
+        q_.row_stride_bytes() / sizeof(float), scale_, tile.num_rows,
+        static_cast<std::int64_t>(tile.num_heads) * head_dim_, queries);
     if (task.split >= 0) {
       const Results part = scratch_.Part(task.slot);
       part.Clear(num_queries, value_stride_);
-      RunSplit(tile, task.split, worker, part);
+      RunSplit(tile, task.split, worker, next_task_keys, part);
       return;
     }
 
@@ -313,23 +326,26 @@ class Pass {
                           stats + 3 * kMaxAttentionQueries,
                           Worker(worker, scratch_.layout.part_out)};
     all.Clear(num_queries, value_stride_);
-    RunSplit(tile, 0, worker, all);
     const int last = item.position + tile.row + tile.num_rows - 1;
-    for (int split = 1; split * kKvRunPositions <= last; ++split) {
+    const int last_split = last / kKvRunPositions;
+    const auto keys_after = [&](int split) {
+      return split == last_split ? next_task_keys
+                                 : item.kv.keys(split + 1, tile.kv_head);
+    };
+    RunSplit(tile, 0, worker, keys_after(0), all);
+    for (int split = 1; split <= last_split; ++split) {
       part.Clear(num_queries, value_stride_);
-      RunSplit(tile, split, worker, part);
+      RunSplit(tile, split, worker, keys_after(split), part);
       for (int query = 0; query < num_queries; ++query) {
         MergeQuery(tile, query, split, part, query, all);
       }
     }
-    for (int query = 0; query < num_queries; ++query) {
-      Finish(tile, query, all);
-    }
+    Finish(tile, all);
   }
 
-  // The blocks of one split, in order.
+  // The blocks of one split, in order. `next_keys` are probably wanted after.
   void RunSplit(const Tile& tile, int split, int worker,
-                const Results& results) const {
+                const std::byte* next_keys, const Results& results) const {
     const AttentionItem& item = items_[tile.item];
     const KvShape& shape = item.kv.shape;
     const bool half = shape.dtype == DType::kF16;
@@ -352,12 +368,16 @@ class Pass {
     block.sum = results.sum;
     block.out = results.out;
     block.weights = Worker(worker, scratch_.layout.weights);
-    block.wide_keys = Worker(worker, scratch_.layout.keys);
-    block.wide_values = Worker(worker, scratch_.layout.values);
+    block.wide = Worker(worker, scratch_.layout.wide);
     for (int start = first; start < end; start += kKvBlockPositions) {
       const std::size_t offset = shape.element_bytes() * (start - first);
       block.keys = keys + offset * head_dim_;
       block.values = values + offset * value_stride_;
+      const bool last = start + kKvBlockPositions >= end;
+      block.next_keys =
+          last ? next_keys
+               : static_cast<const std::byte*>(block.keys) +
+                     shape.element_bytes() * kKvBlockPositions * head_dim_;
       for (int query = 0; query < num_queries; ++query) {
         const int own = position + query / tile.num_heads;
         visible[query] = std::clamp(own + 1 - start, 0, kKvBlockPositions);
@@ -376,8 +396,8 @@ class Pass {
       for (int split = 1; split * kKvRunPositions <= last; ++split) {
         MergeQuery(tile, query, split, all, split * num_queries + query, all);
       }
-      Finish(tile, query, all);
     }
+    Finish(tile, all);
   }
 
   // Adds result `from` of `part` to result `query` of `all`, unless the query
@@ -394,14 +414,12 @@ class Pass {
         all.out + static_cast<std::int64_t>(query) * value_stride_);
   }
 
-  void Finish(const Tile& tile, int query, const Results& all) const {
-    const AttentionItem& item = items_[tile.item];
-    const int row = item.first_row + tile.row + query / tile.num_heads;
-    float* const to =
-        out_.mutable_row_f32(row) + HeadOffset(tile) +
-        static_cast<std::int64_t>(query % tile.num_heads) * head_dim_;
-    kernels_.scale(all.out + static_cast<std::int64_t>(query) * value_stride_,
-                   1.0f / all.sum[query], head_dim_, to);
+  void Finish(const Tile& tile, const Results& all) const {
+    const int row = items_[tile.item].first_row + tile.row;
+    kernels_.attention_finish(all.out, value_stride_, all.sum, tile.num_rows,
+                              tile.num_heads, head_dim_,
+                              out_.mutable_row_f32(row) + HeadOffset(tile),
+                              out_.row_stride_bytes() / sizeof(float));
   }
 
   // Of the tile's first head within a row of q or out.

@@ -1,6 +1,7 @@
 #include "fucina/ops/attention.h"
 
 #include <cmath>
+#include <cstring>
 
 #include "gtest/gtest.h"
 #include "tests/core/ops/attention_testing.h"
@@ -317,6 +318,44 @@ TEST(AppendKv, RoundsToNearestEvenAndCountsClippedValues) {
     EXPECT_EQ(values[3], 0x0001);
     EXPECT_GT(values[4] & 0x7fff, 0x7c00) << "a NaN must stay visible";
     EXPECT_EQ(values[5], 0);
+  }
+}
+
+TEST(AppendKv, StoresManyRowsAsOneByOne) {
+  std::mt19937 random(31);
+  for (const int dim : {16, 40, 80, 128}) {
+    const HeadShape shape = {
+        .num_heads = 2, .num_kv_heads = 2, .head_dim = dim};
+    constexpr int kRows = 70;
+    constexpr int kFirst = 5;  // so that vectors of keys are cut at both ends
+    Floats k = Normal(random, kRows * shape.kv_size());
+    Floats v = Normal(random, kRows * shape.kv_size());
+    for (int i = 0; i < 20; ++i) {
+      k[Between(random, 0, static_cast<int>(k.size()) - 1)] = 1e9f;
+      v[Between(random, 0, static_cast<int>(v.size()) - 1)] = -1e9f;
+    }
+    for (const Rig& rig : Rigs()) {
+      const std::unique_ptr<KvCache> one = NewCache(shape, 128);
+      const std::unique_ptr<KvCache> many = NewCache(shape, 128);
+      for (int row = 0; row < kRows; ++row) {
+        const AttentionItem item = {.kv = one->layer(0),
+                                    .position = kFirst + row,
+                                    .first_row = row,
+                                    .num_rows = 1};
+        AppendKv(rig.context, Rows(k, shape.kv_size()),
+                 Rows(v, shape.kv_size()), {&item, 1});
+      }
+      const AttentionItem item = {
+          .kv = many->layer(0), .position = kFirst, .num_rows = kRows};
+      AppendKv(rig.context, Rows(k, shape.kv_size()), Rows(v, shape.kv_size()),
+               {&item, 1});
+      EXPECT_EQ(std::memcmp(one->layer(0).keys(0, 0), many->layer(0).keys(0, 0),
+                            item.kv.shape.run_bytes()),
+                0)
+          << rig.name << ", heads of " << dim;
+      EXPECT_GE(one->saturated_values(), 20);
+      EXPECT_EQ(many->saturated_values(), one->saturated_values());
+    }
   }
 }
 

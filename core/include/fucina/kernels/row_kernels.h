@@ -38,10 +38,12 @@ struct AttentionBlock {
   float* sum = nullptr;      // [num_queries] running sum of exponentials
   float* out = nullptr;      // [num_queries][value_stride], not normalised
   float* weights = nullptr;  // [num_queries][64] scratch
-  // Scratch of head_dim * 64, respectively value_stride * 64, elements, for a
-  // converted block.
-  float* wide_keys = nullptr;
-  float* wide_values = nullptr;
+  // Scratch of 64 * max(head_dim, value_stride), for a converted block: keys
+  // and then values, so that they stay in the first-level cache.
+  float* wide = nullptr;
+  // The keys that will be wanted next, to be brought near meanwhile; null when
+  // not known. No result depends on it.
+  const void* next_keys = nullptr;
 };
 
 struct RowKernels {
@@ -57,6 +59,10 @@ struct RowKernels {
   // y = x * factor.
   void (*scale)(const float* x, float factor, std::int64_t n,
                 float* y) = nullptr;
+
+  // The same for num_rows rows, x_stride apart in x, adjacent in y.
+  void (*scale_rows)(const float* x, std::int64_t x_stride, float factor,
+                     int num_rows, std::int64_t n, float* y) = nullptr;
 
   // y = exp(x); y may be x.
   void (*exp)(const float* x, std::int64_t n, float* y) = nullptr;
@@ -77,6 +83,12 @@ struct RowKernels {
   std::int64_t (*store_f16)(const float* x, std::int64_t n, std::int64_t stride,
                             std::uint16_t* y) = nullptr;
 
+  // The same for 16 rows at once, x_stride apart: element i of row j goes to
+  // y[i * 16 + j].
+  std::int64_t (*store_f16_transposed)(const float* x, std::int64_t x_stride,
+                                       std::int64_t n,
+                                       std::uint16_t* y) = nullptr;
+
   // One step over a block of f16, respectively f32, storage. Per query:
   //   s_j = fma(q_c, k_jc, s_j), c ascending          j < visible
   //   m'  = max(m, max_j s_j), p_j = exp(s_j - m')
@@ -91,6 +103,13 @@ struct RowKernels {
   void (*attention_merge)(float max, float sum, const float* out,
                           std::int64_t n, float* to_max, float* to_sum,
                           float* to_out) = nullptr;
+
+  // y = out / sum, by way of the reciprocal. Query (row, head), rows outermost:
+  // n elements at out + query * value_stride, to y + row * y_stride + head * n.
+  void (*attention_finish)(const float* out, std::int64_t value_stride,
+                           const float* sum, int num_rows, int num_heads,
+                           std::int64_t n, float* y,
+                           std::int64_t y_stride) = nullptr;
 };
 
 }  // namespace fucina
