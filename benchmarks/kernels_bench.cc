@@ -1,14 +1,18 @@
-// The products of every level and weight type on shapes of real models. Read
-// bytes_per_second of m = 1 against the memory bandwidth of the machine, and
-// items_per_second (multiplications and additions) of m = 512 against its peak.
+// The products of every level and weight type on shapes of real models. Few
+// rows stream their weights from memory: bytes/s, and roof% of what memory
+// gives now. Many rows: ops/s (multiplications and additions), and roof% of
+// what the units of that level give now, int8 or f32. FUCINA_BENCH_THREADS is
+// the number of threads, by default that of the machine.
 #include <benchmark/benchmark.h>
 
 #include <algorithm>
 #include <cstdint>
+#include <cstdlib>
 #include <random>
 #include <string>
 #include <vector>
 
+#include "benchmarks/roofline.h"
 #include "fucina/kernels/kernels.h"
 #include "fucina/kernels/pack_kernels.h"
 #include "fucina/ops/experts.h"
@@ -24,9 +28,33 @@ struct Shape {
   std::int64_t k;
 };
 
+// A benchmark may read the environment; the program may not.
 ThreadPool& Pool() {
-  static ThreadPool pool(PlanThreads(0).num_threads);
+  static ThreadPool pool([] {
+    const char* wanted = std::getenv("FUCINA_BENCH_THREADS");
+    return PlanThreads(wanted == nullptr ? 0 : std::atoi(wanted)).num_threads;
+  }());
   return pool;
+}
+
+// From this many rows on a product is bound by arithmetic, not by memory.
+constexpr std::int64_t kComputeRows = 32;
+
+// Memory bandwidth or arithmetic, whichever bounds a product of `m` rows.
+void ReportProduct(benchmark::State& state, double seconds, DType dtype,
+                   KernelLevel level, std::int64_t m, std::int64_t bytes,
+                   std::int64_t ops) {
+  if (m < kComputeRows) {
+    roofline::Report(state, seconds, "bytes/s", static_cast<double>(bytes), [] {
+      return roofline::DramRead(Pool(),
+                                roofline::DramBytes(Pool().num_threads()), 2);
+    });
+    return;
+  }
+  roofline::Report(state, seconds, "ops/s", static_cast<double>(ops), [&] {
+    return IsFloatFormat(PanelFormatOf(dtype)) ? roofline::F32(Pool(), level)
+                                               : roofline::Int8(Pool(), level);
+  });
 }
 
 // Speed does not depend on values, as long as none is subnormal or NaN: random
@@ -42,20 +70,41 @@ std::vector<std::byte> RandomBlocks(DType dtype, std::int64_t rows,
   return bytes;
 }
 
-void RunLinear(benchmark::State& state, DType dtype, KernelLevel level,
-               std::int64_t m, Shape shape, bool streamed) {
+// As much as no cache holds: some processors have half a gigabyte.
+constexpr std::int64_t kStreamedBytes = std::int64_t{1} << 30;
+
+// One packed matrix, or as many copies as `bytes` hold. The last one asked for
+// is kept: benchmarks that share it follow each other.
+const std::vector<ops::PackedLinear>& Packed(DType dtype, Shape shape,
+                                             std::int64_t bytes) {
+  struct Kept {
+    DType dtype = DType::kF32;
+    Shape shape = {};
+    std::int64_t bytes = -1;
+    std::vector<ops::PackedLinear> copies = {};
+  };
+  static Kept kept;
+  if (kept.bytes == bytes && kept.dtype == dtype && kept.shape.n == shape.n &&
+      kept.shape.k == shape.k) {
+    return kept.copies;
+  }
+  kept = {.dtype = dtype, .shape = shape, .bytes = bytes};
   const std::vector<std::byte> source = RandomBlocks(dtype, shape.n, shape.k);
   const Tensor weight(dtype, {shape.n, shape.k}, source.data());
-  // Streamed: enough copies that no cache but the last holds them.
+  const std::int64_t count = std::max<std::int64_t>(
+      1, bytes / ops::PackedLinear::PackedBytes(dtype, shape.n, shape.k));
+  for (std::int64_t i = 0; i < count; ++i) {
+    kept.copies.push_back(ops::PackedLinear::Pack(weight, Pool()).value());
+  }
+  return kept.copies;
+}
+
+void RunLinear(benchmark::State& state, DType dtype, KernelLevel level,
+               std::int64_t m, Shape shape) {
+  const std::vector<ops::PackedLinear>& packed =
+      Packed(dtype, shape, m < kComputeRows ? kStreamedBytes : 0);
   const std::int64_t bytes =
       ops::PackedLinear::PackedBytes(dtype, shape.n, shape.k);
-  const std::int64_t copies =
-      streamed ? std::max<std::int64_t>(1, (std::int64_t{256} << 20) / bytes)
-               : 1;
-  std::vector<ops::PackedLinear> packed;
-  for (std::int64_t i = 0; i < copies; ++i) {
-    packed.push_back(ops::PackedLinear::Pack(weight, Pool()).value());
-  }
   std::vector<float> x(static_cast<std::size_t>(m * shape.k));
   std::mt19937 random(2);
   std::normal_distribution<float> normal;
@@ -68,13 +117,14 @@ void RunLinear(benchmark::State& state, DType dtype, KernelLevel level,
       ops::ActivationRows::Create(m, shape.k, Pool().num_threads()).value();
   const ops::Context context{Pool(), *KernelsFor(level)};
   std::size_t next = 0;
+  const roofline::Watch watch;
   for (auto _ : state) {
     rows.Assign(Tensor(DType::kF32, {m, shape.k}, x.data()));
     ops::Linear(context, rows, packed[next], out);
     next = (next + 1) % packed.size();
   }
-  state.SetBytesProcessed(state.iterations() * bytes);
-  state.SetItemsProcessed(state.iterations() * 2 * m * shape.n * shape.k);
+  ReportProduct(state, watch.Seconds(), dtype, level, m, bytes,
+                2 * m * shape.n * shape.k);
 }
 
 // One thread packs into memory that is there: what the processor can do.
@@ -148,19 +198,38 @@ void RunExperts(benchmark::State& state, DType dtype, std::int64_t m) {
                                  Pool().num_threads())
           .value();
   const ops::Context context{Pool(), *KernelsFor(BestKernelLevel())};
+  const roofline::Watch watch;
   for (auto _ : state) {
     ops::ExpertMixture(
         context, Tensor(DType::kF32, {m, kHidden}, x.data()),
         {.num_used = kUsed, .experts = chosen, .weights = weights}, experts,
         scratch, Tensor(DType::kF32, {m, kHidden}, y.data()));
   }
-  state.SetItemsProcessed(state.iterations() * m * kUsed * 3 * 2 * kHidden *
-                          kFfn);
+  // Each expert that is used is read once.
+  std::int64_t active = 0;
+  for (std::int32_t expert = 0; expert < kExperts; ++expert) {
+    active += std::count(chosen.begin(), chosen.end(), expert) > 0 ? 1 : 0;
+  }
+  const std::int64_t expert_bytes =
+      2 * ops::PackedLinear::PackedBytes(dtype, kFfn, kHidden) +
+      ops::PackedLinear::PackedBytes(dtype, kHidden, kFfn);
+  const double seconds = watch.Seconds();
+  const std::int64_t rows_of_each = m * kUsed / kExperts;
+  if (rows_of_each >= kComputeRows) {
+    ReportProduct(state, seconds, dtype, context.kernels.level, rows_of_each,
+                  active * expert_bytes, m * kUsed * 3 * 2 * kHidden * kFfn);
+  } else {
+    // No roof: the few experts of one layer stay in the caches.
+    roofline::Report(state, seconds, "bytes/s",
+                     static_cast<double>(active * expert_bytes),
+                     [] { return 0.0; });
+  }
 }
 
-constexpr DType kTypes[] = {DType::kQ8_0, DType::kQ4_0, DType::kQ4_K,
-                            DType::kQ5_K, DType::kQ6_K, DType::kIQ4_XS,
-                            DType::kF16,  DType::kF32};
+constexpr DType kTypes[] = {
+    DType::kQ8_0,   DType::kQ4_0,   DType::kQ4_1, DType::kQ5_0, DType::kQ5_1,
+    DType::kQ2_K,   DType::kQ3_K,   DType::kQ4_K, DType::kQ5_K, DType::kQ6_K,
+    DType::kIQ4_NL, DType::kIQ4_XS, DType::kF16,  DType::kBF16, DType::kF32};
 constexpr Shape kShapes[] = {{3072, 1024}, {1024, 3072}, {6144, 2048}};
 
 std::string Dims(std::int64_t m, Shape shape) {
@@ -175,12 +244,12 @@ void RegisterAll() {
       const std::string prefix =
           std::string(Name(level)) + "/" + std::string(Name(dtype)) + "/";
       for (Shape shape : kShapes) {
-        for (std::int64_t m : {1, 4, 8, 16, 512}) {
+        for (std::int64_t m : {1, 2, 4, 8, 16, 128, 512}) {
           if (level == KernelLevel::kScalar && m > 1) continue;
           benchmark::RegisterBenchmark(
               ("BM_Linear/" + prefix + Dims(m, shape)).c_str(),
               [=](benchmark::State& state) {
-                RunLinear(state, dtype, level, m, shape, m <= 16);
+                RunLinear(state, dtype, level, m, shape);
               })
               ->UseRealTime();
         }
@@ -207,11 +276,14 @@ void RegisterAll() {
         })
         ->UseRealTime();
   }
-  for (std::int64_t m : {1, 4, 16, 512}) {
-    benchmark::RegisterBenchmark(
-        ("BM_Experts/q4_k/" + std::to_string(m)).c_str(),
-        [=](benchmark::State& state) { RunExperts(state, DType::kQ4_K, m); })
-        ->UseRealTime();
+  for (DType dtype : {DType::kQ8_0, DType::kQ4_K}) {
+    for (std::int64_t m : {1, 4, 16, 128, 512}) {
+      benchmark::RegisterBenchmark(
+          ("BM_Experts/" + std::string(Name(dtype)) + "/" + std::to_string(m))
+              .c_str(),
+          [=](benchmark::State& state) { RunExperts(state, dtype, m); })
+          ->UseRealTime();
+    }
   }
 }
 

@@ -1,29 +1,33 @@
 // Ops at the shapes of real models, on all threads of the machine and the best
-// kernel level. Bytes per second are those of the keys and values (or rows)
-// read; flop/s count two per multiply-add.
+// kernel level. bytes/s are those of the keys and values read, beside roof%,
+// the share of what memory gives now; ops/s count two per multiply-add, beside
+// the share of what the f32 units give now. What stays in the caches has no
+// roof%.
 
+#include <algorithm>
 #include <cmath>
 #include <memory>
 #include <random>
 #include <string>
-#include <thread>
 #include <vector>
 
 #include "benchmark/benchmark.h"
+#include "benchmarks/roofline.h"
 #include "fucina/kernels/kernels.h"
 #include "fucina/model/kv_cache.h"
 #include "fucina/ops/activation.h"
 #include "fucina/ops/attention.h"
 #include "fucina/ops/norm.h"
 #include "fucina/ops/rope.h"
+#include "fucina/ops/routing.h"
+#include "fucina/parallel/thread_plan.h"
 #include "fucina/parallel/thread_pool.h"
 
 namespace fucina {
 namespace {
 
 const ops::Context& Machine() {
-  static auto* const pool = new ThreadPool(
-      static_cast<int>(std::max(1u, std::thread::hardware_concurrency())));
+  static auto* const pool = new ThreadPool(PlanThreads(0).num_threads);
   static auto* const context =
       new ops::Context{*pool, *KernelsFor(BestKernelLevel())};
   return *context;
@@ -90,6 +94,23 @@ void BM_HeadNormAndRope(benchmark::State& state) {
 }
 BENCHMARK(BM_HeadNormAndRope)->Args({1, 24})->Args({512, 24});
 
+// Arguments: rows, experts, used.
+void BM_Route(benchmark::State& state) {
+  const auto rows = state.range(0);
+  const ops::RoutingRule rule = {
+      .num_experts = static_cast<int>(state.range(1)),
+      .num_experts_used = static_cast<int>(state.range(2))};
+  std::vector<float> logits = Normal(rows * rule.num_experts);
+  std::vector<std::int32_t> experts(
+      static_cast<std::size_t>(rows * rule.num_experts_used));
+  std::vector<float> weights(experts.size());
+  for (auto _ : state) {
+    ops::Route(rule, Rows(logits, rows), {}, experts, weights);
+  }
+  state.SetItemsProcessed(state.iterations() * rows);
+}
+BENCHMARK(BM_Route)->Args({1, 128, 8})->Args({512, 128, 8});
+
 // Several layers, so that the keys and values of a step do not stay in the
 // caches from one iteration to the next.
 struct Model {
@@ -151,17 +172,25 @@ struct Model {
 void BM_AttentionDecode(benchmark::State& state) {
   const int depth = static_cast<int>(state.range(3));
   const int rows = static_cast<int>(state.range(4));
-  // As in a model, or as many as keep the keys and values out of the caches.
-  const int layers = depth <= 4096 ? 28 : 8;
+  // As much as no cache holds: some processors have half a gigabyte.
+  constexpr std::int64_t kStreamedBytes = std::int64_t{1} << 30;
+  const int layers = static_cast<int>(std::clamp<std::int64_t>(
+      kStreamedBytes / (4 * depth * state.range(1) * state.range(2)), 1, 512));
   Model model(state, rows, depth, layers);
   int layer = 0;
+  const roofline::Watch watch;
   for (auto _ : state) {
     model.Append(layer, depth, rows);
     model.Attend(layer, depth, rows);
     layer = (layer + 1) % layers;
   }
-  state.SetBytesProcessed(state.iterations() * (depth + rows) * 4 *
-                          model.num_kv_heads * model.head_dim);
+  // Keys and values in f16.
+  const double bytes =
+      4.0 * (depth + rows) * model.num_kv_heads * model.head_dim;
+  roofline::Report(state, watch.Seconds(), "bytes/s", bytes, [] {
+    ThreadPool& pool = Machine().pool;
+    return roofline::DramRead(pool, roofline::DramBytes(pool.num_threads()), 2);
+  });
 }
 BENCHMARK(BM_AttentionDecode)
     ->Args({16, 8, 128, 60, 1})
@@ -183,10 +212,12 @@ void BM_AttentionPrefill(benchmark::State& state) {
   model.Append(0, depth, rows);
   double pairs = 0;  // of query and position
   for (int row = 0; row < rows; ++row) pairs += depth + row + 1;
+  const roofline::Watch watch;
   for (auto _ : state) model.Attend(0, depth, rows);
-  state.counters["flop/s"] =
-      benchmark::Counter(4.0 * pairs * model.num_heads * model.head_dim,
-                         benchmark::Counter::kIsIterationInvariantRate);
+  roofline::Report(
+      state, watch.Seconds(), "ops/s",
+      4.0 * pairs * model.num_heads * model.head_dim,
+      [] { return roofline::F32(Machine().pool, Machine().kernels.level); });
 }
 BENCHMARK(BM_AttentionPrefill)
     ->Args({16, 8, 128, 0, 64})

@@ -256,8 +256,15 @@ class Peer:
             return None if self.batched else "no --peer-batched of its name"
         if self.bench is None:
             return "no --peer of its name"
-        if cell.depth and not re.search(r"-gp\b|--n-depth\b", self.bench.options()):
+        if cell.depth and self.depth_flag() is None:
             return "its llama-bench knows no depth"
+        return None
+
+    def depth_flag(self):
+        """Builds name it differently; other options begin with the same letters."""
+        for flag in ("-d", "-gp"):
+            if re.search(rf"^\s*{flag}[ ,]", self.bench.options(), re.M):
+                return flag
         return None
 
     def measure(self, model, cell):
@@ -280,7 +287,7 @@ class Peer:
         command += ["-r", str(self.args.repetitions)]
         if cell.kind == "pp":
             command += ["-p", str(cell.count), "-n", "0"]
-        elif cell.depth and "-gp" in self.bench.options():
+        elif cell.depth and self.depth_flag() == "-gp":
             command += ["-p", "0", "-n", "0", "-gp", f"{cell.depth},{cell.count}"]
         else:
             command += ["-p", "0", "-n", str(cell.count)]

@@ -122,8 +122,8 @@ class WholeRuns(unittest.TestCase):
         self.folder = tempfile.TemporaryDirectory()
         self.addCleanup(self.folder.cleanup)
         self.mainline = self.script("mainline", LLAMA_BENCH.format(
-            help="--n-depth --no-warmup", speed=100))
-        self.ik = self.script("ik", LLAMA_BENCH.format(help="-gp -w", speed=90))
+            help="  -d, --n-depth <n>\n  -ngl, --n-gpu-layers <n>\n  --no-warmup", speed=100))
+        self.ik = self.script("ik", LLAMA_BENCH.format(help="  -gp <pp,tg>\n  -w <0|1>", speed=90))
         self.batched = self.script("batched", BATCHED)
         self.fucina = self.script("fucina", FUCINA)
         self.probe = self.script("probe", PROBE)
