@@ -38,9 +38,8 @@ absl::string_view Name(FinishReason reason) {
     case FinishReason::kStopToken:
       return "stop";
     case FinishReason::kLength:
-      return "length";
     case FinishReason::kContextFull:
-      return "context";
+      return "length";
     case FinishReason::kSink:
       return "sink";
     case FinishReason::kCancelled:

@@ -36,7 +36,7 @@ enum class FinishReason {
   kCancelled,    // the cancel flag was raised
 };
 
-// "stop", "length", "context", "sink", "cancelled".
+// "stop", "length" (of a full context too), "sink", "cancelled".
 FUCINA_API absl::string_view Name(FinishReason reason);
 
 struct GenerationStats {

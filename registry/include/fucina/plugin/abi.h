@@ -36,6 +36,7 @@
 #include "fucina/ops/experts.h"
 #include "fucina/ops/kv_rows.h"
 #include "fucina/ops/linear.h"
+#include "fucina/ops/pack_plan.h"
 #include "fucina/ops/rope.h"
 #include "fucina/ops/routing.h"
 #include "fucina/parallel/flush_denormals.h"
@@ -165,6 +166,7 @@ constexpr LayoutEntry kLayoutTable[] = {
     FUCINA_LAYOUT_(ops::KvShape),
     FUCINA_LAYOUT_(ops::KvRows),
     FUCINA_LAYOUT_(ops::LinearPart),
+    FUCINA_LAYOUT_(ops::PackPlan),
     FUCINA_LAYOUT_(ops::PackedLinear),
     FUCINA_LAYOUT_(ops::ActivationRows),
     FUCINA_LAYOUT_(ops::LinearJob),
@@ -172,6 +174,7 @@ constexpr LayoutEntry kLayoutTable[] = {
     FUCINA_LAYOUT_(ops::RopeScalingKind),
     FUCINA_LAYOUT_(ops::RopeScaling),
     FUCINA_LAYOUT_(ops::RopeSpec),
+    FUCINA_LAYOUT_(ops::NormedHeads),
     FUCINA_LAYOUT_(ops::RopeTable),
     FUCINA_LAYOUT_(ops::RoutingGate),
     FUCINA_LAYOUT_(ops::RoutingRule),
