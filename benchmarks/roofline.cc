@@ -34,8 +34,11 @@ constexpr std::size_t kAhead = 2048;
 // They are variables of their own, because an array of them would be walked in
 // memory.
 constexpr int kChains = 12;
-#define FUCINA_CHAINS(f) \
-  f(0) f(1) f(2) f(3) f(4) f(5) f(6) f(7) f(8) f(9) f(10) f(11)
+#define FUCINA_CHAINS(f, ...)                                                 \
+  f(0, __VA_ARGS__) f(1, __VA_ARGS__) f(2, __VA_ARGS__) f(3, __VA_ARGS__)     \
+      f(4, __VA_ARGS__) f(5, __VA_ARGS__) f(6, __VA_ARGS__) f(7, __VA_ARGS__) \
+          f(8, __VA_ARGS__) f(9, __VA_ARGS__) f(10, __VA_ARGS__)              \
+              f(11, __VA_ARGS__)
 
 // About 5 us of work.
 constexpr int kTurns = 2000;
@@ -134,112 +137,55 @@ const std::byte* Region(ThreadPool& pool, std::size_t bytes) {
 }
 
 // --- arithmetic -------------------------------------------------------------
-// Each runs kTurns over its chains and returns something of the sums. The
-// compiler must not see that every turn does the same.
+// Each function runs kTurns over its chains of sum = step(sum, a, b) and
+// returns something of the sums. The compiler must not see that every turn does
+// the same. Macros, because a template would not pass its instruction set on to
+// the step.
 
-#define FUCINA_KEEP(chain) asm volatile("" : "+v"(chain))
-
-__attribute__((target("avx512f,avx512bw,avx512vnni"))) std::uint64_t
-DotTurns512() {
-  const __m512i a = _mm512_set1_epi8(3);
-  const __m512i b = _mm512_set1_epi8(5);
-#define FUCINA_START(i) __m512i s##i = _mm512_setzero_si512();
-#define FUCINA_STEP(i)                    \
-  s##i = _mm512_dpbusd_epi32(s##i, a, b); \
+#define FUCINA_KEEP(value) asm volatile("" : "+v"(value))
+#define FUCINA_START(i, Vector, zero) Vector s##i = zero();
+#define FUCINA_STEP(i, step) \
+  FUCINA_KEEP(a);            \
+  s##i = step(s##i, a, b);   \
   FUCINA_KEEP(s##i);
-#define FUCINA_ADD(i) sum = _mm512_add_epi32(sum, s##i);
-  FUCINA_CHAINS(FUCINA_START)
-  for (int turn = 0; turn < kTurns; ++turn) {
-    FUCINA_CHAINS(FUCINA_STEP)
+#define FUCINA_ADD(i, add) sum = add(sum, s##i);
+
+#define FUCINA_TURNS(name, isa, Vector, first, second, step, zero, add, \
+                     reduce)                                            \
+  __attribute__((target(isa))) std::uint64_t name() {                   \
+    Vector a = first;                                                   \
+    const Vector b = second;                                            \
+    FUCINA_CHAINS(FUCINA_START, Vector, zero)                           \
+    for (int turn = 0; turn < kTurns; ++turn) {                         \
+      FUCINA_CHAINS(FUCINA_STEP, step)                                  \
+    }                                                                   \
+    Vector sum = zero();                                                \
+    FUCINA_CHAINS(FUCINA_ADD, add)                                      \
+    return static_cast<std::uint64_t>(reduce(sum));                     \
   }
-  __m512i sum = _mm512_setzero_si512();
-  FUCINA_CHAINS(FUCINA_ADD)
-  return static_cast<std::uint64_t>(_mm512_reduce_add_epi32(sum));
-#undef FUCINA_START
-#undef FUCINA_STEP
-#undef FUCINA_ADD
-}
 
-#define FUCINA_START(i) __m256i s##i = _mm256_setzero_si256();
-#define FUCINA_ADD(i) sum = _mm256_add_epi32(sum, s##i);
+#define FUCINA_MULTIPLY_ADD_512(sum, a, b) _mm512_fmadd_ps(a, b, sum)
+#define FUCINA_MULTIPLY_ADD_256(sum, a, b) _mm256_fmadd_ps(a, b, sum)
+#define FUCINA_DOT_256(sum, a, b)                                     \
+  _mm256_add_epi32(sum, _mm256_madd_epi16(_mm256_maddubs_epi16(a, b), \
+                                          _mm256_set1_epi16(1)))
+#define FUCINA_LANE_256(sum) _mm256_extract_epi32(sum, 0)
 
-__attribute__((target("avx2,avxvnni"))) std::uint64_t DotTurnsVnni256() {
-  const __m256i a = _mm256_set1_epi8(3);
-  const __m256i b = _mm256_set1_epi8(5);
-#define FUCINA_STEP(i)                        \
-  s##i = _mm256_dpbusd_avx_epi32(s##i, a, b); \
-  FUCINA_KEEP(s##i);
-  FUCINA_CHAINS(FUCINA_START)
-  for (int turn = 0; turn < kTurns; ++turn) {
-    FUCINA_CHAINS(FUCINA_STEP)
-  }
-  __m256i sum = _mm256_setzero_si256();
-  FUCINA_CHAINS(FUCINA_ADD)
-  return static_cast<std::uint64_t>(_mm256_extract_epi32(sum, 0));
-#undef FUCINA_STEP
-}
-
-__attribute__((target("avx2"))) std::uint64_t DotTurns256() {
-  __m256i a = _mm256_set1_epi8(3);
-  const __m256i b = _mm256_set1_epi8(5);
-  const __m256i ones = _mm256_set1_epi16(1);
-#define FUCINA_STEP(i)                                            \
-  FUCINA_KEEP(a);                                                 \
-  s##i = _mm256_add_epi32(                                        \
-      s##i, _mm256_madd_epi16(_mm256_maddubs_epi16(a, b), ones)); \
-  FUCINA_KEEP(s##i);
-  FUCINA_CHAINS(FUCINA_START)
-  for (int turn = 0; turn < kTurns; ++turn) {
-    FUCINA_CHAINS(FUCINA_STEP)
-  }
-  __m256i sum = _mm256_setzero_si256();
-  FUCINA_CHAINS(FUCINA_ADD)
-  return static_cast<std::uint64_t>(_mm256_extract_epi32(sum, 0));
-#undef FUCINA_STEP
-}
-
-#undef FUCINA_START
-#undef FUCINA_ADD
-
-__attribute__((target("avx512f"))) std::uint64_t FmaTurns512() {
-  const __m512 a = _mm512_set1_ps(0.5F);
-  const __m512 b = _mm512_set1_ps(0.25F);
-#define FUCINA_START(i) __m512 s##i = _mm512_setzero_ps();
-#define FUCINA_STEP(i)                \
-  s##i = _mm512_fmadd_ps(a, b, s##i); \
-  FUCINA_KEEP(s##i);
-#define FUCINA_ADD(i) sum = _mm512_add_ps(sum, s##i);
-  FUCINA_CHAINS(FUCINA_START)
-  for (int turn = 0; turn < kTurns; ++turn) {
-    FUCINA_CHAINS(FUCINA_STEP)
-  }
-  __m512 sum = _mm512_setzero_ps();
-  FUCINA_CHAINS(FUCINA_ADD)
-  return static_cast<std::uint64_t>(_mm512_reduce_add_ps(sum));
-#undef FUCINA_START
-#undef FUCINA_STEP
-#undef FUCINA_ADD
-}
-
-__attribute__((target("avx2,fma"))) std::uint64_t FmaTurns256() {
-  const __m256 a = _mm256_set1_ps(0.5F);
-  const __m256 b = _mm256_set1_ps(0.25F);
-#define FUCINA_START(i) __m256 s##i = _mm256_setzero_ps();
-#define FUCINA_STEP(i)                \
-  s##i = _mm256_fmadd_ps(a, b, s##i); \
-  FUCINA_KEEP(s##i);
-#define FUCINA_ADD(i) sum = _mm256_add_ps(sum, s##i);
-  FUCINA_CHAINS(FUCINA_START)
-  for (int turn = 0; turn < kTurns; ++turn) {
-    FUCINA_CHAINS(FUCINA_STEP)
-  }
-  __m256 sum = _mm256_setzero_ps();
-  FUCINA_CHAINS(FUCINA_ADD)
-  return static_cast<std::uint64_t>(_mm256_cvtss_f32(sum));
-#undef FUCINA_START
-#undef FUCINA_STEP
-#undef FUCINA_ADD
-}
+FUCINA_TURNS(DotTurns512, "avx512f,avx512bw,avx512vnni", __m512i,
+             _mm512_set1_epi8(3), _mm512_set1_epi8(5), _mm512_dpbusd_epi32,
+             _mm512_setzero_si512, _mm512_add_epi32, _mm512_reduce_add_epi32)
+FUCINA_TURNS(DotTurnsVnni256, "avx2,avxvnni", __m256i, _mm256_set1_epi8(3),
+             _mm256_set1_epi8(5), _mm256_dpbusd_avx_epi32, _mm256_setzero_si256,
+             _mm256_add_epi32, FUCINA_LANE_256)
+FUCINA_TURNS(DotTurns256, "avx2", __m256i, _mm256_set1_epi8(3),
+             _mm256_set1_epi8(5), FUCINA_DOT_256, _mm256_setzero_si256,
+             _mm256_add_epi32, FUCINA_LANE_256)
+FUCINA_TURNS(FmaTurns512, "avx512f", __m512, _mm512_set1_ps(0.5F),
+             _mm512_set1_ps(0.25F), FUCINA_MULTIPLY_ADD_512, _mm512_setzero_ps,
+             _mm512_add_ps, _mm512_reduce_add_ps)
+FUCINA_TURNS(FmaTurns256, "avx2,fma", __m256, _mm256_set1_ps(0.5F),
+             _mm256_set1_ps(0.25F), FUCINA_MULTIPLY_ADD_256, _mm256_setzero_ps,
+             _mm256_add_ps, _mm256_cvtss_f32)
 
 // Pieces of `turns` per second on all threads together, best of five.
 double PiecesPerSecond(ThreadPool& pool, std::uint64_t (*turns)()) {

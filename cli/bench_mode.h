@@ -4,7 +4,6 @@
 // `--bench R`: reading a prompt and writing tokens, measured R times after a
 // warm-up in one process.
 
-#include <atomic>
 #include <nlohmann/json_fwd.hpp>
 #include <ostream>
 #include <span>
@@ -12,8 +11,8 @@
 #include <vector>
 
 #include "absl/status/status.h"
+#include "cli/generation_options.h"
 #include "fucina/contract/decoder.h"
-#include "fucina/decode/sampler.h"
 #include "fucina/text/tokenizer.h"
 
 namespace fucina::cli {
@@ -22,18 +21,14 @@ namespace fucina::cli {
 inline constexpr int kBenchPromptTokens = 512;
 inline constexpr int kBenchDecodeSteps = 128;
 
-struct BenchOptions {
+// Each repetition writes max_tokens; prefill_chunk is that of the tokens read
+// untimed.
+struct BenchOptions : GenerationOptions {
   int repetitions = 2;  // >= 2
-  int max_tokens = 1;   // of each; the first comes from the prompt's logits
   int depth = 0;        // tokens in the context before, read untimed
-  SamplerConfig sampling = {};
-  int capacity = 0;         // 0: what is needed
-  int prefill_chunk = 512;  // of the tokens read untimed
-  double load_seconds = 0;  // printed
   bool profile = false;
   std::string json_path = {};                     // empty: none
   const nlohmann::ordered_json* facts = nullptr;  // set with json_path
-  const std::atomic<bool>* cancel = nullptr;
 };
 
 // `count` ids below `vocab_size`, always the same ones and without short

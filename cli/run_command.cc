@@ -180,6 +180,22 @@ absl::Status RunConversation(const RunFlags& flags, const Pipeline& pipeline,
                     : RunChat(*conversation, message, chat, interrupt);
 }
 
+GenerationOptions GenerationOf(const RunFlags& flags,
+                               const PipelineConfig& config,
+                               double load_seconds, Interrupt& interrupt) {
+  return {.max_tokens = *flags.generate,
+          .sampling = CompletionSampler(config),
+          .capacity = config.context,
+          .prefill_chunk = config.prefill_chunk,
+          .load_seconds = load_seconds,
+          .cancel = &interrupt.flag()};
+}
+
+std::optional<TokenId> StopToken(const PipelineConfig& config) {
+  if (config.chat.stop_tokens.empty()) return std::nullopt;
+  return config.chat.stop_tokens.back();
+}
+
 // --gen and --bench with its repetitions or streams.
 absl::Status RunMeasured(const RunFlags& flags, const Pipeline& pipeline,
                          std::span<const std::vector<TokenId>> prompts,
@@ -187,36 +203,24 @@ absl::Status RunMeasured(const RunFlags& flags, const Pipeline& pipeline,
                          Interrupt& interrupt) {
   const PipelineConfig& config = pipeline.config;
   const nlohmann::ordered_json facts = RunFacts(pipeline, args, load_seconds);
+  const GenerationOptions generation =
+      GenerationOf(flags, config, load_seconds, interrupt);
   if (flags.streams > 1) {
-    StreamsOptions options;
+    StreamsOptions options{generation};
     options.num_streams = flags.streams;
-    options.max_tokens = *flags.generate;
     options.repetitions = flags.bench;
-    if (!config.chat.stop_tokens.empty()) {
-      options.stop_token = config.chat.stop_tokens.back();
-    }
-    options.sampling = CompletionSampler(config);
-    options.capacity = config.context;
-    options.prefill_chunk = config.prefill_chunk;
-    options.load_seconds = load_seconds;
+    options.stop_token = StopToken(config);
     options.json_path = flags.bench_json;
     options.facts = &facts;
-    options.cancel = &interrupt.flag();
     return RunStreams(*pipeline.decoder, pipeline.tokenizer.get(), prompts,
                       options, std::cout);
   }
-  BenchOptions options;
+  BenchOptions options{generation};
   options.repetitions = flags.bench;
-  options.max_tokens = *flags.generate;
   options.depth = flags.bench_depth;
-  options.sampling = CompletionSampler(config);
-  options.capacity = config.context;
-  options.prefill_chunk = config.prefill_chunk;
-  options.load_seconds = load_seconds;
   options.profile = flags.profile;
   options.json_path = flags.bench_json;
   options.facts = &facts;
-  options.cancel = &interrupt.flag();
   return RunBench(*pipeline.decoder, pipeline.tokenizer.get(), prompts[0],
                   options, std::cout);
 }
@@ -228,18 +232,11 @@ absl::Status RunPromptMode(const RunFlags& flags, const Pipeline& pipeline,
   const PipelineConfig& config = pipeline.config;
   Decoder& decoder = *pipeline.decoder;
   if (flags.generate.has_value()) {
-    CompletionOptions options;
-    options.max_tokens = *flags.generate;
-    if (!config.chat.stop_tokens.empty()) {
-      options.stop_token = config.chat.stop_tokens.back();
-    }
-    options.sampling = CompletionSampler(config);
-    options.capacity = config.context;
-    options.prefill_chunk = config.prefill_chunk;
-    options.load_seconds = load_seconds;
+    CompletionOptions options{
+        GenerationOf(flags, config, load_seconds, interrupt)};
+    options.stop_token = StopToken(config);
     options.tokens_out = flags.tokens_out;
     options.profile = flags.profile;
-    options.cancel = &interrupt.flag();
     return RunCompletion(decoder, pipeline.tokenizer.get(), tokens, options,
                          std::cout);
   }

@@ -3,7 +3,6 @@
 
 // `--streams S`: S sequences in lockstep against the same sequences one by one.
 
-#include <atomic>
 #include <nlohmann/json_fwd.hpp>
 #include <optional>
 #include <ostream>
@@ -12,27 +11,22 @@
 #include <vector>
 
 #include "absl/status/status.h"
+#include "cli/generation_options.h"
 #include "fucina/contract/decoder.h"
-#include "fucina/decode/sampler.h"
 #include "fucina/text/tokenizer.h"
 
 namespace fucina::cli {
 
 inline constexpr int kMaxStreams = 1024;
 
-struct StreamsOptions {
+// Each stream writes max_tokens, at least 2; stream i draws from seed + i.
+struct StreamsOptions : GenerationOptions {
   int num_streams = 2;  // >= 2
-  int max_tokens = 2;   // >= 2, of each stream
   int repetitions = 1;  // timed, after a warm-up
   // Ends a stream and is its last token; the others go on.
   std::optional<TokenId> stop_token = std::nullopt;
-  SamplerConfig sampling = {};  // stream i draws from seed + i
-  int capacity = 0;             // 0: prompt and max_tokens
-  int prefill_chunk = 512;
-  double load_seconds = 0;                        // printed
   std::string json_path = {};                     // empty: none
   const nlohmann::ordered_json* facts = nullptr;  // set with json_path
-  const std::atomic<bool>* cancel = nullptr;
 };
 
 // Stream i reads prompts[i % prompts.size()]. Each repetition runs both arms,

@@ -16,6 +16,8 @@ namespace {
 // clang-format off
 #include "core/kernels/vec_256.inc"
 #include "core/kernels/linear_tiles.inc"
+#include "core/kernels/linear_table.inc"
+#include "core/kernels/linear_rows.inc"
 #include "core/kernels/quantize_row_256.inc"
 // clang-format on
 

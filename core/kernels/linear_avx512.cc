@@ -17,6 +17,8 @@ namespace {
 // clang-format off
 #include "core/kernels/vec_avx512.inc"
 #include "core/kernels/linear_tiles.inc"
+#include "core/kernels/linear_table.inc"
+#include "core/kernels/linear_rows.inc"
 // clang-format on
 
 // One row's share of a block in a tile of `rows` rows.

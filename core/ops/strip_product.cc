@@ -16,9 +16,6 @@ constexpr std::int64_t kPieceOfInts = 512;    // 16 KiB of codes
 constexpr std::int64_t kPieceOfFloats = 128;  // 16 KiB
 constexpr std::int64_t kTileFloats = kPiecewiseFloatRows * kStripRows;
 
-// A single tile fetches this far ahead of its use. Measured between 2 and 8 KiB
-// on a 2-core Sapphire Rapids machine, 4 KiB was never worse.
-constexpr std::int64_t kPrefetchBytes = 4096;
 constexpr std::int64_t kLineBytes = 64;
 
 // Adds bias and low-rank products to a tile of one strip.

@@ -11,6 +11,7 @@
 #include "fucina/text/utf8_stream.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
+#include "tests/core/decode/table_decoder.h"
 
 namespace fucina {
 namespace {
@@ -21,22 +22,6 @@ using ::testing::HasSubstr;
 
 constexpr TokenId kTurnStart = 4057;  // <|im_start|> of the embedded model
 constexpr TokenId kTurnEnd = 4058;    // <|im_end|>
-
-class ScriptState : public DecodeState {
- public:
-  explicit ScriptState(int capacity) : capacity_(capacity) {}
-  int length() const override { return static_cast<int>(tokens.size()); }
-  int capacity() const override { return capacity_; }
-  absl::Status Truncate(int length) override {
-    if (length < this->length()) tokens.resize(length);
-    return absl::OkStatus();
-  }
-  std::vector<TokenId> tokens;
-  std::vector<float> logits;
-
- private:
-  int capacity_;
-};
 
 // A decoder that says what it is told, one token per row of logits.
 class ScriptDecoder : public Decoder {
@@ -49,11 +34,11 @@ class ScriptDecoder : public Decoder {
   const DecoderInfo& info() const override { return info_; }
   absl::StatusOr<std::unique_ptr<DecodeState>> NewState(
       int capacity) const override {
-    return std::make_unique<ScriptState>(capacity);
+    return std::make_unique<testing::TableState>(capacity);
   }
   absl::Status Forward(std::span<SequenceStep> batch) const override {
     SequenceStep& step = batch[0];
-    auto& state = static_cast<ScriptState&>(*step.state);
+    auto& state = static_cast<testing::TableState&>(*step.state);
     if (step.rows != LogitRows::kNone && next >= fail_at) {
       return absl::InternalError("injected");
     }

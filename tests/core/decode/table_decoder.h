@@ -37,6 +37,7 @@ inline std::vector<float> LogitsAfter(std::span<const TokenId> tokens) {
   return logits;
 }
 
+// Remembers the tokens, and the logits that a step points at.
 class TableState : public DecodeState {
  public:
   explicit TableState(int capacity) : capacity_(capacity) {}

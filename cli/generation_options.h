@@ -1,0 +1,23 @@
+#ifndef FUCINA_CLI_GENERATION_OPTIONS_H_
+#define FUCINA_CLI_GENERATION_OPTIONS_H_
+
+// What the modes that write tokens behind a prompt of ids have in common.
+
+#include <atomic>
+
+#include "fucina/decode/sampler.h"
+
+namespace fucina::cli {
+
+struct GenerationOptions {
+  int max_tokens = 1;  // the first comes from the prompt's logits
+  SamplerConfig sampling = {};
+  int capacity = 0;         // of a context, tokens; 0: what is needed
+  int prefill_chunk = 512;  // tokens per forward that reads
+  double load_seconds = 0;  // printed
+  const std::atomic<bool>* cancel = nullptr;
+};
+
+}  // namespace fucina::cli
+
+#endif  // FUCINA_CLI_GENERATION_OPTIONS_H_
