@@ -353,7 +353,7 @@ class ExpertRunner {
             MultiplyStrip(
                 kernels_, weight, strip, rows, 0, rows.plan.tiles, {},
                 At<std::byte>(parts_.workers) + worker * parts_.worker_bytes,
-                out, out_stride);
+                out, out_stride, s + 1 < end);
           }
         });
   }

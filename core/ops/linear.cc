@@ -191,13 +191,14 @@ class LinearRunner {
     pool_.ParallelFor(strips * runs, grain,
                       [&](std::int64_t begin, std::int64_t end, int worker) {
                         for (std::int64_t i = begin; i < end; ++i) {
-                          MultiplyItem(i % strips, i / strips, runs, worker);
+                          MultiplyItem(i % strips, i / strips, runs, worker,
+                                       i + 1 < end);
                         }
                       });
   }
 
   void MultiplyItem(std::int64_t strip, std::int64_t run, std::int64_t runs,
-                    int worker) {
+                    int worker, bool next_follows) {
     std::size_t first_pair = 0;
     std::size_t j = 0;
     while (strip >= jobs_[j].weight.num_strips()) {
@@ -219,7 +220,8 @@ class LinearRunner {
     MultiplyStrip(kernels_, job.weight, strip, rows, tiles * run / runs,
                   tiles * (run + 1) / runs, low_rank,
                   x_.worker_scratch_.data() + worker * x_.worker_scratch_bytes_,
-                  job.out.mutable_row_f32(0), FloatStride(job.out));
+                  job.out.mutable_row_f32(0), FloatStride(job.out),
+                  next_follows);
   }
 
   ThreadPool& pool_;

@@ -68,7 +68,7 @@ class StripProduct {
   StripProduct(const Kernels& kernels, const PackedLinear& weight,
                std::int64_t strip, const PreparedRows& rows,
                std::span<const LowRankProduct> low_rank, std::byte* scratch,
-               float* out, std::int64_t out_stride)
+               float* out, std::int64_t out_stride, bool next_follows)
       : kernels_(kernels),
         format_(kernels.linear.formats[static_cast<int>(weight.format())]),
         weight_(weight),
@@ -80,6 +80,7 @@ class StripProduct {
             scratch + kTileFloats * static_cast<std::int64_t>(sizeof(float)))),
         out_(out),
         out_stride_(out_stride),
+        next_follows_(next_follows),
         is_float_(IsFloatFormat(weight.format())) {
     const std::int64_t columns = weight.gated() ? 16 : kStripRows;
     first_column_ = strip * columns;
@@ -98,7 +99,11 @@ class StripProduct {
     const std::int64_t first = rows_.plan.begin(tile_begin);
     const std::int64_t count = rows_.plan.begin(tile_end) - first;
     if (tile_end - tile_begin == 1 && !unpacks_) {
-      SetPrefetch(kPrefetchBytes, 1);
+      if (next_follows_ && strip_ + 1 < weight_.num_strips()) {
+        args_.next_strip = weight_.strip(strip_ + 1);
+      } else {
+        SetPrefetch(kPrefetchBytes, 1);
+      }
       TileByTile(tile_begin, tile_end);
     } else if (count > (is_float_ ? kPiecewiseFloatRows : kPiecewiseIntRows)) {
       TileByTile(tile_begin, tile_end);
@@ -189,6 +194,7 @@ class StripProduct {
   std::uint8_t* const unpacked_;
   float* const out_;
   const std::int64_t out_stride_;
+  const bool next_follows_;
   const bool is_float_;
   std::int64_t first_column_ = 0;
   int columns_ = 0;
@@ -227,7 +233,7 @@ std::int64_t StripGrain(const ThreadPool& pool, std::int64_t strips,
   // the order of magnitude matters.
   constexpr double kBytesPerUs = 12e3;
   constexpr double kOperationsPerUs = 400e3;
-  constexpr double kClaimUs = 20;
+  constexpr double kClaimUs = 40;
   const double strip_us =
       static_cast<double>(weight.strip_bytes()) / kBytesPerUs +
       2.0 * kStripRows * static_cast<double>(weight.in_features() * rows) /
@@ -240,8 +246,9 @@ void MultiplyStrip(const Kernels& kernels, const PackedLinear& weight,
                    std::int64_t strip, const PreparedRows& rows,
                    std::int64_t tile_begin, std::int64_t tile_end,
                    std::span<const LowRankProduct> low_rank, std::byte* scratch,
-                   float* out, std::int64_t out_stride) {
-  StripProduct(kernels, weight, strip, rows, low_rank, scratch, out, out_stride)
+                   float* out, std::int64_t out_stride, bool next_follows) {
+  StripProduct(kernels, weight, strip, rows, low_rank, scratch, out, out_stride,
+               next_follows)
       .Run(tile_begin, tile_end);
 }
 

@@ -67,19 +67,20 @@ struct LowRankProduct {
 // Bytes of scratch that MultiplyStrip needs for weights of up to `features`.
 std::int64_t StripScratchBytes(std::int64_t features);
 
-// How many strips to claim at a time: about 20 us of work, so that the claim
+// How many strips to claim at a time: about 40 us of work, so that the claim
 // costs nothing and the last one holds nobody up.
 std::int64_t StripGrain(const ThreadPool& pool, std::int64_t strips,
                         const PackedLinear& weight, std::int64_t rows);
 
 // Rows of tiles [tile_begin, tile_end) times strip `strip`. Writes 32 columns
 // of `out` (16 of a gated pair, fewer at the right edge); row i of the prepared
-// rows goes to out + i * out_stride.
+// rows goes to out + i * out_stride. `next_follows` says that this thread goes
+// on with strip + 1 (if there is one), which is fetched meanwhile.
 void MultiplyStrip(const Kernels& kernels, const PackedLinear& weight,
                    std::int64_t strip, const PreparedRows& rows,
                    std::int64_t tile_begin, std::int64_t tile_end,
                    std::span<const LowRankProduct> low_rank, std::byte* scratch,
-                   float* out, std::int64_t out_stride);
+                   float* out, std::int64_t out_stride, bool next_follows);
 
 }  // namespace fucina::ops
 
