@@ -335,10 +335,9 @@ class ExpertRunner {
       if (weight != nullptr) strips += weight->num_strips();
       ends[i] = strips;
     }
-    const std::int64_t grain =
-        StripGrain(pool_, strips, *matrix(Weights(used[0]), 0),
-                   (places_ + num_used_ - 1) / num_used_);
-    pool_.ParallelFor(
+    const std::int64_t grain = StripGrain(
+        *matrix(Weights(used[0]), 0), (places_ + num_used_ - 1) / num_used_);
+    pool_.ParallelForShrinking(
         strips, grain, [&](std::int64_t begin, std::int64_t end, int worker) {
           for (std::int64_t s = begin; s < end; ++s) {
             const std::int64_t i =

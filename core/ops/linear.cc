@@ -186,15 +186,14 @@ class LinearRunner {
         std::clamp(std::max((wanted + strips - 1) / strips,
                             (bytes + kRunBytes - 1) / kRunBytes),
                    std::int64_t{1}, most);
-    const std::int64_t grain =
-        StripGrain(pool_, strips * runs, jobs_[0].weight, x_.rows_ / runs);
-    pool_.ParallelFor(strips * runs, grain,
-                      [&](std::int64_t begin, std::int64_t end, int worker) {
-                        for (std::int64_t i = begin; i < end; ++i) {
-                          MultiplyItem(i % strips, i / strips, runs, worker,
-                                       i + 1 < end);
-                        }
-                      });
+    const std::int64_t grain = StripGrain(jobs_[0].weight, x_.rows_ / runs);
+    pool_.ParallelForShrinking(
+        strips * runs, grain,
+        [&](std::int64_t begin, std::int64_t end, int worker) {
+          for (std::int64_t i = begin; i < end; ++i) {
+            MultiplyItem(i % strips, i / strips, runs, worker, i + 1 < end);
+          }
+        });
   }
 
   void MultiplyItem(std::int64_t strip, std::int64_t run, std::int64_t runs,

@@ -227,19 +227,18 @@ std::int64_t StripScratchBytes(std::int64_t features) {
          UnpackedStripBytes(PanelFormat::kF16, features);
 }
 
-std::int64_t StripGrain(const ThreadPool& pool, std::int64_t strips,
-                        const PackedLinear& weight, std::int64_t rows) {
+std::int64_t StripGrain(const PackedLinear& weight, std::int64_t rows) {
   // What one core of a server of 2023 reads from memory and multiplies; only
   // the order of magnitude matters.
   constexpr double kBytesPerUs = 12e3;
   constexpr double kOperationsPerUs = 400e3;
-  constexpr double kClaimUs = 40;
+  constexpr double kClaimUs = 4;
   const double strip_us =
       static_cast<double>(weight.strip_bytes()) / kBytesPerUs +
       2.0 * kStripRows * static_cast<double>(weight.in_features() * rows) /
           kOperationsPerUs;
-  return std::clamp(static_cast<std::int64_t>(kClaimUs / strip_us),
-                    std::int64_t{1}, pool.GrainFor(strips));
+  return std::max(std::int64_t{1},
+                  static_cast<std::int64_t>(kClaimUs / strip_us));
 }
 
 void MultiplyStrip(const Kernels& kernels, const PackedLinear& weight,

@@ -67,10 +67,10 @@ struct LowRankProduct {
 // Bytes of scratch that MultiplyStrip needs for weights of up to `features`.
 std::int64_t StripScratchBytes(std::int64_t features);
 
-// How many strips to claim at a time: about 40 us of work, so that the claim
-// costs nothing and the last one holds nobody up.
-std::int64_t StripGrain(const ThreadPool& pool, std::int64_t strips,
-                        const PackedLinear& weight, std::int64_t rows);
+// How many strips to claim at the end of a product, when the pieces have
+// shrunk: about 4 us of work, so that the claim costs nothing and the last one
+// holds nobody up.
+std::int64_t StripGrain(const PackedLinear& weight, std::int64_t rows);
 
 // Rows of tiles [tile_begin, tile_end) times strip `strip`. Writes 32 columns
 // of `out` (16 of a gated pair, fewer at the right edge); row i of the prepared

@@ -1,5 +1,6 @@
 #include "fucina/parallel/thread_pool.h"
 
+#include <algorithm>
 #include <atomic>
 #include <chrono>
 #include <ctime>
@@ -39,6 +40,35 @@ TEST(ThreadPool, CoversEveryIndexOnce) {
     for (std::int64_t count : {0, 1, 2, 7, 64, 1000}) {
       for (std::int64_t grain : {1, 3, 64, 5000}) {
         ExpectCoversOnce(pool, count, grain);
+      }
+    }
+  }
+}
+
+TEST(ThreadPool, ShrinkingPiecesCoverEveryIndexOnceAndEndSmall) {
+  for (int threads : {1, 2, 3, 5}) {
+    ThreadPool pool(threads);
+    for (std::int64_t count : {0, 1, 2, 7, 64, 1000}) {
+      for (std::int64_t grain : {1, 3, 64, 5000}) {
+        std::vector<std::atomic<int>> hits(static_cast<std::size_t>(count));
+        std::atomic<int> bad_pieces{0};
+        pool.ParallelForShrinking(
+            count, grain,
+            [&](std::int64_t begin, std::int64_t end, int worker) {
+              // Half of an equal share of what is left, at least the grain.
+              const std::int64_t left = count - begin;
+              const std::int64_t most =
+                  std::max(grain, left / (2 * pool.num_threads()));
+              if (begin >= end || end - begin != std::min(most, left) ||
+                  worker < 0 || worker >= pool.num_threads()) {
+                ++bad_pieces;
+              }
+              for (std::int64_t i = begin; i < end; ++i) {
+                ++hits[static_cast<std::size_t>(i)];
+              }
+            });
+        EXPECT_EQ(bad_pieces, 0) << threads << " " << count << " " << grain;
+        for (const std::atomic<int>& hit : hits) ASSERT_EQ(hit, 1);
       }
     }
   }

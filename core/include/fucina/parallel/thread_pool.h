@@ -41,12 +41,20 @@ class FUCINA_API ThreadPool {
       absl::FunctionRef<void(std::int64_t begin, std::int64_t end, int worker)>;
   void ParallelFor(std::int64_t count, std::int64_t grain, Body body);
 
+  // The same in pieces that shrink: a share of what is left, and `grain`
+  // indices at the end. For bodies that gain from long pieces, such as streams
+  // of memory: everybody gets some, and the last one holds nobody up.
+  void ParallelForShrinking(std::int64_t count, std::int64_t grain, Body body);
+
   // A grain that gives each participant about `pieces` turns at the counter: a
   // core that loses time to a neighbour then holds up the others by little.
   std::int64_t GrainFor(std::int64_t count, int pieces = 12) const;
 
  private:
   struct Impl;
+  void Run(std::int64_t count, std::int64_t grain, std::int64_t share,
+           Body body);
+
   std::unique_ptr<Impl> impl_;
 };
 
