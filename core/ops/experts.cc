@@ -337,22 +337,39 @@ class ExpertRunner {
     }
     const std::int64_t grain = StripGrain(
         *matrix(Weights(used[0]), 0), (places_ + num_used_ - 1) / num_used_);
+    struct Place {
+      std::int64_t matrix = 0;  // two of each used expert
+      const PackedLinear* weight = nullptr;
+      std::int64_t strip = 0;
+    };
+    const auto find = [&](std::int64_t s) {
+      const std::int64_t i =
+          std::upper_bound(ends, ends + 2 * num_used_, s) - ends;
+      return Place{i, matrix(Weights(used[i / 2]), static_cast<int>(i % 2)),
+                   s - (i == 0 ? 0 : ends[i - 1])};
+    };
     pool_.ParallelForShrinking(
-        strips, grain, [&](std::int64_t begin, std::int64_t end, int worker) {
+        strips, grain,
+        [&](std::int64_t begin, std::int64_t end, std::int64_t next,
+            int worker) {
           for (std::int64_t s = begin; s < end; ++s) {
-            const std::int64_t i =
-                std::upper_bound(ends, ends + 2 * num_used_, s) - ends;
-            const std::int32_t e = used[i / 2];
-            const PackedLinear& weight =
-                *matrix(Weights(e), static_cast<int>(i % 2));
-            const std::int64_t strip = s - (i == 0 ? 0 : ends[i - 1]);
-            const PreparedRows rows = Prepared(e, weight, features, int_tiles);
-            float* const out = At<float>(outs[i % 2]) +
+            const Place place = find(s);
+            const std::int32_t e = used[place.matrix / 2];
+            const PreparedRows rows =
+                Prepared(e, *place.weight, features, int_tiles);
+            float* const out = At<float>(outs[place.matrix % 2]) +
                                At<std::int32_t>(parts_.offsets)[e] * out_stride;
+            const std::uint8_t* next_strip = nullptr;
+            if (const std::int64_t follows = s + 1 < end ? s + 1 : next;
+                follows >= 0) {
+              const Place then = find(follows);
+              next_strip = NextStrip(*place.weight, *then.weight, then.strip);
+            }
             MultiplyStrip(
-                kernels_, weight, strip, rows, 0, rows.plan.tiles, {},
+                kernels_, *place.weight, place.strip, rows, 0, rows.plan.tiles,
+                {},
                 At<std::byte>(parts_.workers) + worker * parts_.worker_bytes,
-                out, out_stride, s + 1 < end);
+                out, out_stride, next_strip);
           }
         });
   }

@@ -189,26 +189,40 @@ class LinearRunner {
     const std::int64_t grain = StripGrain(jobs_[0].weight, x_.rows_ / runs);
     pool_.ParallelForShrinking(
         strips * runs, grain,
-        [&](std::int64_t begin, std::int64_t end, int worker) {
+        [&](std::int64_t begin, std::int64_t end, std::int64_t next,
+            int worker) {
           for (std::int64_t i = begin; i < end; ++i) {
-            MultiplyItem(i % strips, i / strips, runs, worker, i + 1 < end);
+            const std::int64_t follows = i + 1 < end ? i + 1 : next;
+            MultiplyItem(
+                FindStrip(i % strips), i / strips, runs, worker,
+                follows < 0 ? StripPlace{} : FindStrip(follows % strips));
           }
         });
   }
 
-  void MultiplyItem(std::int64_t strip, std::int64_t run, std::int64_t runs,
-                    int worker, bool next_follows) {
-    std::size_t first_pair = 0;
-    std::size_t j = 0;
-    while (strip >= jobs_[j].weight.num_strips()) {
-      strip -= jobs_[j].weight.num_strips();
-      first_pair += jobs_[j].low_rank.size();
-      ++j;
+  // A strip among those of all jobs.
+  struct StripPlace {
+    const LinearJob* job = nullptr;
+    std::size_t first_pair = 0;  // of the job
+    std::int64_t strip = 0;      // of its weight
+  };
+
+  StripPlace FindStrip(std::int64_t strip) const {
+    StripPlace place = {.job = jobs_.data(), .strip = strip};
+    while (place.strip >= place.job->weight.num_strips()) {
+      place.strip -= place.job->weight.num_strips();
+      place.first_pair += place.job->low_rank.size();
+      ++place.job;
     }
-    const LinearJob& job = jobs_[j];
+    return place;
+  }
+
+  void MultiplyItem(const StripPlace& place, std::int64_t run,
+                    std::int64_t runs, int worker, const StripPlace& next) {
+    const LinearJob& job = *place.job;
     const PreparedRows rows = Prepared(job.weight);
     // Without a pair in it the list only costs: tiles then go straight out.
-    std::span<const LowRankProduct> low_rank(pairs_ + first_pair,
+    std::span<const LowRankProduct> low_rank(pairs_ + place.first_pair,
                                              job.low_rank.size());
     if (std::all_of(
             low_rank.begin(), low_rank.end(),
@@ -216,11 +230,13 @@ class LinearRunner {
       low_rank = {};
     }
     const std::int64_t tiles = rows.plan.tiles;
-    MultiplyStrip(kernels_, job.weight, strip, rows, tiles * run / runs,
+    MultiplyStrip(kernels_, job.weight, place.strip, rows, tiles * run / runs,
                   tiles * (run + 1) / runs, low_rank,
                   x_.worker_scratch_.data() + worker * x_.worker_scratch_bytes_,
                   job.out.mutable_row_f32(0), FloatStride(job.out),
-                  next_follows);
+                  next.job == nullptr
+                      ? nullptr
+                      : NextStrip(job.weight, next.job->weight, next.strip));
   }
 
   ThreadPool& pool_;

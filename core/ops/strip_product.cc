@@ -68,7 +68,8 @@ class StripProduct {
   StripProduct(const Kernels& kernels, const PackedLinear& weight,
                std::int64_t strip, const PreparedRows& rows,
                std::span<const LowRankProduct> low_rank, std::byte* scratch,
-               float* out, std::int64_t out_stride, bool next_follows)
+               float* out, std::int64_t out_stride,
+               const std::uint8_t* next_strip)
       : kernels_(kernels),
         format_(kernels.linear.formats[static_cast<int>(weight.format())]),
         weight_(weight),
@@ -80,7 +81,7 @@ class StripProduct {
             scratch + kTileFloats * static_cast<std::int64_t>(sizeof(float)))),
         out_(out),
         out_stride_(out_stride),
-        next_follows_(next_follows),
+        next_strip_(next_strip),
         is_float_(IsFloatFormat(weight.format())) {
     const std::int64_t columns = weight.gated() ? 16 : kStripRows;
     first_column_ = strip * columns;
@@ -99,8 +100,8 @@ class StripProduct {
     const std::int64_t first = rows_.plan.begin(tile_begin);
     const std::int64_t count = rows_.plan.begin(tile_end) - first;
     if (tile_end - tile_begin == 1 && !unpacks_) {
-      if (next_follows_ && strip_ + 1 < weight_.num_strips()) {
-        args_.next_strip = weight_.strip(strip_ + 1);
+      if (next_strip_ != nullptr) {
+        args_.next_strip = next_strip_;
       } else {
         SetPrefetch(kPrefetchBytes, 1);
       }
@@ -194,7 +195,7 @@ class StripProduct {
   std::uint8_t* const unpacked_;
   float* const out_;
   const std::int64_t out_stride_;
-  const bool next_follows_;
+  const std::uint8_t* const next_strip_;
   const bool is_float_;
   std::int64_t first_column_ = 0;
   int columns_ = 0;
@@ -241,13 +242,20 @@ std::int64_t StripGrain(const PackedLinear& weight, std::int64_t rows) {
                   static_cast<std::int64_t>(kClaimUs / strip_us));
 }
 
+const std::uint8_t* NextStrip(const PackedLinear& weight,
+                              const PackedLinear& next, std::int64_t strip) {
+  return next.strip_bytes() == weight.strip_bytes() ? next.strip(strip)
+                                                    : nullptr;
+}
+
 void MultiplyStrip(const Kernels& kernels, const PackedLinear& weight,
                    std::int64_t strip, const PreparedRows& rows,
                    std::int64_t tile_begin, std::int64_t tile_end,
                    std::span<const LowRankProduct> low_rank, std::byte* scratch,
-                   float* out, std::int64_t out_stride, bool next_follows) {
+                   float* out, std::int64_t out_stride,
+                   const std::uint8_t* next_strip) {
   StripProduct(kernels, weight, strip, rows, low_rank, scratch, out, out_stride,
-               next_follows)
+               next_strip)
       .Run(tile_begin, tile_end);
 }
 

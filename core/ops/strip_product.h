@@ -72,15 +72,21 @@ std::int64_t StripScratchBytes(std::int64_t features);
 // holds nobody up.
 std::int64_t StripGrain(const PackedLinear& weight, std::int64_t rows);
 
+// Strip `strip` of `next` as MultiplyStrip's `next_strip` while a strip of
+// `weight` is multiplied: null unless they are equally long.
+const std::uint8_t* NextStrip(const PackedLinear& weight,
+                              const PackedLinear& next, std::int64_t strip);
+
 // Rows of tiles [tile_begin, tile_end) times strip `strip`. Writes 32 columns
 // of `out` (16 of a gated pair, fewer at the right edge); row i of the prepared
-// rows goes to out + i * out_stride. `next_follows` says that this thread goes
-// on with strip + 1 (if there is one), which is fetched meanwhile.
+// rows goes to out + i * out_stride. `next_strip` is the one that this thread
+// goes on with, fetched meanwhile; null when it is not known.
 void MultiplyStrip(const Kernels& kernels, const PackedLinear& weight,
                    std::int64_t strip, const PreparedRows& rows,
                    std::int64_t tile_begin, std::int64_t tile_end,
                    std::span<const LowRankProduct> low_rank, std::byte* scratch,
-                   float* out, std::int64_t out_stride, bool next_follows);
+                   float* out, std::int64_t out_stride,
+                   const std::uint8_t* next_strip);
 
 }  // namespace fucina::ops
 

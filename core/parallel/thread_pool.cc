@@ -83,7 +83,6 @@ struct ThreadPool::Impl {
   const Body* body = nullptr;
   std::int64_t count = 0;
   std::int64_t grain = 1;
-  std::int64_t share = 0;  // a piece is 1/share of what is left; 0: grain
 
   alignas(64) std::atomic<std::uint32_t> generation{0};
   alignas(64) std::atomic<std::int64_t> cursor{0};
@@ -96,26 +95,7 @@ struct ThreadPool::Impl {
   std::chrono::microseconds worker_spin = kWorkerSpin;
   std::vector<std::thread> threads;
 
-  void RunShrinkingPieces(int worker) {
-    std::int64_t begin = cursor.load(std::memory_order_relaxed);
-    while (begin < count) {
-      const std::int64_t end =
-          begin +
-          std::min(std::max(grain, (count - begin) / share), count - begin);
-      if (!cursor.compare_exchange_weak(begin, end,
-                                        std::memory_order_relaxed)) {
-        continue;
-      }
-      (*body)(begin, end, worker);
-      begin = cursor.load(std::memory_order_relaxed);
-    }
-  }
-
   void RunPieces(int worker) {
-    if (share > 0) {
-      RunShrinkingPieces(worker);
-      return;
-    }
     for (;;) {
       const std::int64_t begin =
           cursor.fetch_add(grain, std::memory_order_relaxed);
@@ -228,18 +208,6 @@ int ThreadPool::num_threads() const {
 
 void ThreadPool::ParallelFor(std::int64_t count, std::int64_t grain,
                              Body body) {
-  Run(count, grain, 0, body);
-}
-
-void ThreadPool::ParallelForShrinking(std::int64_t count, std::int64_t grain,
-                                      Body body) {
-  // With half of an equal share as the first piece, a core at half speed still
-  // finishes it before the others have finished the rest.
-  Run(count, grain, 2 * std::int64_t{num_threads()}, body);
-}
-
-void ThreadPool::Run(std::int64_t count, std::int64_t grain, std::int64_t share,
-                     Body body) {
   FUCINA_CHECK_GE(count, 0);
   FUCINA_CHECK_GE(grain, 1);
   if (count == 0) return;
@@ -256,7 +224,6 @@ void ThreadPool::Run(std::int64_t count, std::int64_t grain, std::int64_t share,
   impl_->body = &body;
   impl_->count = count;
   impl_->grain = grain;
-  impl_->share = share;
   impl_->cursor.store(0, std::memory_order_relaxed);
   if (count <= grain || impl_->threads.empty()) {
     impl_->RunPieces(0);
@@ -267,6 +234,46 @@ void ThreadPool::Run(std::int64_t count, std::int64_t grain, std::int64_t share,
   }
   current_team = outer_team;
   current_worker = outer_worker;
+}
+
+void ThreadPool::ParallelForShrinking(std::int64_t count, std::int64_t grain,
+                                      PieceBody body) {
+  FUCINA_CHECK_GE(grain, 1);
+  struct Piece {
+    std::int64_t begin;
+    std::int64_t end;
+  };
+  // With half of an equal share as the first piece, a core at half speed still
+  // finishes it before the others have finished the rest.
+  const std::int64_t share = 2 * std::int64_t{num_threads()};
+  alignas(64) std::atomic<std::int64_t> cursor = 0;
+  const auto claim = [&]() -> Piece {
+    std::int64_t begin = cursor.load(std::memory_order_relaxed);
+    while (begin < count) {
+      const std::int64_t left = count - begin;
+      const std::int64_t end =
+          begin + std::min(std::max(grain, left / share), left);
+      if (cursor.compare_exchange_weak(begin, end, std::memory_order_relaxed)) {
+        return {begin, end};
+      }
+    }
+    return {-1, -1};
+  };
+  // Each participant claims its next piece before it computes one, so that the
+  // body can look ahead.
+  const std::int64_t participants =
+      std::min<std::int64_t>(num_threads(), (count + grain - 1) / grain);
+  ParallelFor(participants, 1,
+              [&](std::int64_t begin, std::int64_t end, int worker) {
+                for (std::int64_t i = begin; i < end; ++i) {
+                  Piece piece = claim();
+                  while (piece.begin >= 0) {
+                    const Piece next = claim();
+                    body(piece.begin, piece.end, next.begin, worker);
+                    piece = next;
+                  }
+                }
+              });
 }
 
 std::int64_t ThreadPool::GrainFor(std::int64_t count, int pieces) const {

@@ -52,17 +52,22 @@ TEST(ThreadPool, ShrinkingPiecesCoverEveryIndexOnceAndEndSmall) {
       for (std::int64_t grain : {1, 3, 64, 5000}) {
         std::vector<std::atomic<int>> hits(static_cast<std::size_t>(count));
         std::atomic<int> bad_pieces{0};
+        std::vector<std::int64_t> promised(5, -1);  // by worker
         pool.ParallelForShrinking(
             count, grain,
-            [&](std::int64_t begin, std::int64_t end, int worker) {
+            [&](std::int64_t begin, std::int64_t end, std::int64_t next,
+                int worker) {
               // Half of an equal share of what is left, at least the grain.
               const std::int64_t left = count - begin;
               const std::int64_t most =
                   std::max(grain, left / (2 * pool.num_threads()));
               if (begin >= end || end - begin != std::min(most, left) ||
+                  (next >= 0 && next < end) || next >= count ||
+                  (promised[worker] >= 0 && promised[worker] != begin) ||
                   worker < 0 || worker >= pool.num_threads()) {
                 ++bad_pieces;
               }
+              promised[worker] = next;
               for (std::int64_t i = begin; i < end; ++i) {
                 ++hits[static_cast<std::size_t>(i)];
               }

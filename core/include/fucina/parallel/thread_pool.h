@@ -43,8 +43,12 @@ class FUCINA_API ThreadPool {
 
   // The same in pieces that shrink: a share of what is left, and `grain`
   // indices at the end. For bodies that gain from long pieces, such as streams
-  // of memory: everybody gets some, and the last one holds nobody up.
-  void ParallelForShrinking(std::int64_t count, std::int64_t grain, Body body);
+  // of memory: everybody gets some, and the last one holds nobody up. `next` is
+  // the first index of this thread's next piece, or -1 when there is none.
+  using PieceBody = absl::FunctionRef<void(std::int64_t begin, std::int64_t end,
+                                           std::int64_t next, int worker)>;
+  void ParallelForShrinking(std::int64_t count, std::int64_t grain,
+                            PieceBody body);
 
   // A grain that gives each participant about `pieces` turns at the counter: a
   // core that loses time to a neighbour then holds up the others by little.
@@ -52,9 +56,6 @@ class FUCINA_API ThreadPool {
 
  private:
   struct Impl;
-  void Run(std::int64_t count, std::int64_t grain, std::int64_t share,
-           Body body);
-
   std::unique_ptr<Impl> impl_;
 };
 
