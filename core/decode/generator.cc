@@ -95,6 +95,9 @@ absl::Status Sequence::Begin(std::span<const TokenId> prompt,
     FUCINA_RETURN_IF_ERROR(state.Truncate(static_cast<int>(kept)));
   }
   history_.resize(kept);
+  if (parts_.drafter != nullptr) {
+    parts_.drafter->Rewind(static_cast<int>(kept));
+  }
   if (parts_.constraint != nullptr) {
     FUCINA_RETURN_IF_ERROR(parts_.constraint->Reset());
   }

@@ -407,7 +407,8 @@ void ForwardPass::RunLayers(std::span<const SequenceStep> batch,
       LayerTap* tap = batch[s.sources[i].step].tap;
       if (tap == nullptr) continue;
       const ops::AttentionItem& item = s.batch.items[i];
-      tap->OnLayer(layer, s.x.Slice(item.first_row, item.num_rows));
+      tap->OnLayer(layer, item.position,
+                   s.x.Slice(item.first_row, item.num_rows));
     }
     clock.Mark(Phase::kOther);
   }

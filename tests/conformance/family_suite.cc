@@ -460,11 +460,13 @@ absl::Status Suite::ZeroAdapterIsNone() const {
 absl::Status Suite::TapSeesEveryLayer() const {
   class Tap final : public LayerTap {
    public:
-    void OnLayer(int layer, const Tensor& residual) override {
+    void OnLayer(int layer, int position, const Tensor& residual) override {
       layers.push_back(layer);
+      positions.push_back(position);
       shapes.push_back(residual.DebugString());
     }
     std::vector<int> layers;
+    std::vector<int> positions;
     std::vector<std::string> shapes;
   };
   FUCINA_ASSIGN_OR_RETURN(const std::vector<Row> expected, Reference());
@@ -482,10 +484,11 @@ absl::Status Suite::TapSeesEveryLayer() const {
                                tap.layers.size()));
   }
   for (int i = 0; i < info.num_layers; ++i) {
-    if (tap.layers[i] != i || tap.shapes[i] != shape) {
-      return Broken(absl::StrCat("call ", i, ": expected layer ", i, " with ",
-                                 shape, ", found ", tap.layers[i], " with ",
-                                 tap.shapes[i]));
+    if (tap.layers[i] != i || tap.positions[i] != 0 || tap.shapes[i] != shape) {
+      return Broken(absl::StrCat("call ", i, ": expected layer ", i,
+                                 " at position 0 with ", shape, ", found ",
+                                 tap.layers[i], " at ", tap.positions[i],
+                                 " with ", tap.shapes[i]));
     }
   }
   FUCINA_ASSIGN_OR_RETURN(const std::vector<Row> rows, RowsOf(step));

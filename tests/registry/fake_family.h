@@ -116,7 +116,7 @@ class FakeDecoder final : public Decoder {
           lie_ == Lie::kTapSkipsLayer ? kNumLayers - 1 : kNumLayers;
       for (int layer = 0; layer < last; ++layer) {
         step.tap->OnLayer(
-            layer,
+            layer, static_cast<int>(first),
             Tensor(DType::kF32,
                    {static_cast<std::int64_t>(step.tokens.size()), kHiddenSize},
                    residual.data()));

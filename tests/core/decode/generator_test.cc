@@ -47,6 +47,10 @@ class ScriptDrafter : public Drafter {
   void Commit(std::span<const TokenId> tokens) override {
     committed.insert(committed.end(), tokens.begin(), tokens.end());
   }
+  void Rewind(int length) override {
+    ASSERT_LE(length, static_cast<int>(committed.size()));
+    committed.resize(static_cast<std::size_t>(length));
+  }
   std::vector<TokenId> committed;
 
  private:
@@ -121,6 +125,7 @@ class BadDrafter : public Drafter {
     return count;
   }
   void Commit(std::span<const TokenId>) override {}
+  void Rewind(int) override {}
   int count = 0;
   TokenId token = 0;
 };
@@ -332,6 +337,36 @@ TEST(Generator, SecondPromptReusesTheCommonPrefix) {
   ASSERT_TRUE(
       generator.Generate(sequence, prompt, {.max_tokens = 1}, ignore).ok());
   EXPECT_EQ(sequence.stats().reused_tokens, 8);
+}
+
+// Turns that go on, that render history anew and that repeat a prompt: what the
+// drafter holds is the history, no token twice and none that is gone.
+TEST(Generator, ADrafterFollowsEveryTurn) {
+  const TableDecoder decoder;
+  auto state = decoder.NewState(100).value();
+  Sampler sampler({}, kVocab);
+  ScriptDrafter drafter({}, 0);
+  Sequence sequence(
+      decoder,
+      {.state = state.get(), .sampler = &sampler, .drafter = &drafter});
+  const Generator generator(decoder);
+  const auto ignore = [](TokenId) { return true; };
+  const auto turn = [&](const std::vector<TokenId>& prompt) {
+    ASSERT_TRUE(
+        generator.Generate(sequence, prompt, {.max_tokens = 6}, ignore).ok());
+    EXPECT_THAT(drafter.committed,
+                ::testing::ElementsAreArray(sequence.history()));
+  };
+  std::vector<TokenId> prompt = {4, 5, 6, 7};
+  turn(prompt);
+  prompt.assign(sequence.history().begin(), sequence.history().end());
+  prompt.push_back(3);
+  turn(prompt);
+  prompt.resize(8);
+  prompt.push_back((sequence.history()[8] + 1) % kVocab);
+  turn(prompt);
+  turn(prompt);
+  turn({9, 9});
 }
 
 TEST(Generator, ErrorsNameTheCauseAndLeaveTheSequenceUsable) {

@@ -65,6 +65,7 @@ class EchoDrafter : public Drafter {
     return 0;
   }
   void Commit(std::span<const TokenId>) override {}
+  void Rewind(int) override {}
 };
 
 // Everything one stream owns; request i is the same in every batch.

@@ -67,7 +67,8 @@ TEST(SuffixEmbeddings, EmbeddingRowsAreAsGoodAsTokens) {
 
 class Recorder final : public LayerTap {
  public:
-  void OnLayer(int layer, const Tensor& residual) override {
+  void OnLayer(int layer, int position, const Tensor& residual) override {
+    positions.push_back(position);
     layers.push_back(layer);
     EXPECT_EQ(residual.dtype(), DType::kF32);
     Rows copy;
@@ -78,6 +79,7 @@ class Recorder final : public LayerTap {
     rows.push_back(copy);
   }
   std::vector<int> layers;
+  std::vector<int> positions;
   std::vector<Rows> rows;  // by call
 };
 
@@ -100,6 +102,7 @@ TEST(Tap, SeesEveryLayerOnceAndChangesNothing) {
              .tap = &tap}};
         ASSERT_TRUE(model.runner().Forward(batch).ok());
         EXPECT_THAT(tap.layers, ::testing::ElementsAre(0, 1));
+        EXPECT_THAT(tap.positions, ::testing::ElementsAre(0, 0));
         for (const Rows& rows : tap.rows) {
           ASSERT_EQ(rows.size(), 11U);
           EXPECT_EQ(rows[0].size(), 32U);
@@ -125,6 +128,7 @@ TEST(Tap, SeesEveryLayerOnceAndChangesNothing) {
         }
         for (std::size_t i = 0; i < tokens.size(); ++i) {
           for (int layer = 0; layer < 2; ++layer) {
+            EXPECT_EQ(single.positions[2 * i + layer], static_cast<int>(i));
             EXPECT_TRUE(
                 SameBits(single.rows[2 * i + layer], {tap.rows[layer][i]}));
           }

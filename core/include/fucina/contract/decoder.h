@@ -55,8 +55,9 @@ class FUCINA_API LayerTap {
  public:
   virtual ~LayerTap();
   // Called in layer order on the forward's thread.
+  // position  of the first row in its sequence: the state's length before
   // residual  [num_tokens, hidden_size] f32, valid during the call
-  virtual void OnLayer(int layer, const Tensor& residual) = 0;
+  virtual void OnLayer(int layer, int position, const Tensor& residual) = 0;
 };
 
 enum class LogitRows { kNone, kLast, kAll };

@@ -19,8 +19,13 @@ class FUCINA_API Drafter {
   // and returns how many tokens it wrote, at most draft.size(). Deterministic.
   virtual int Propose(std::span<const TokenId> context,
                       std::span<TokenId> draft) = 0;
-  // Tells which tokens were committed since the last call, in order.
+  // Tells which tokens were committed since the last call, in order: those of
+  // the prompt as they are read, then each one as it is chosen.
   virtual void Commit(std::span<const TokenId> tokens) = 0;
+  // Forget every token from `length` on: a new turn rendered its history anew,
+  // and Commit goes on from there. Called before each generation, also with
+  // the number of tokens that there are.
+  virtual void Rewind(int length) = 0;
   // How many of the best next tokens it wants to hear about; 0 for none.
   virtual int wants_candidates() const { return 0; }
   // The best tokens to follow `token`, best first, from a verified row.
