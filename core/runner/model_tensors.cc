@@ -48,7 +48,7 @@ class LayerFinder {
 
  private:
   std::string At(absl::string_view name) const {
-    return absl::StrCat("blk.", layer_, ".", name);
+    return absl::StrCat("blk.", d_.first_block + layer_, ".", name);
   }
 
   absl::StatusOr<LinearTensor> Linear(absl::string_view name, std::int64_t in,
@@ -132,7 +132,8 @@ void SkipPredictionLayers(const Weights& weights, const Descriptor& d) {
   }
   if (skipped > 0) {
     FUCINA_LOG(WARNING) << weights.file().display_name() << ": " << skipped
-                        << " tensors of the prediction layer are not used";
+                        << " tensors of the prediction layer are not used "
+                           "unless a drafter asks for them";
   }
 }
 
@@ -146,12 +147,14 @@ absl::StatusOr<ModelTensors> FindModelTensors(const Weights& weights,
   ModelTensors t;
   FUCINA_ASSIGN_OR_RETURN(t.embedding,
                           weights.Matrix("token_embd.weight", {vocab, hidden}));
-  FUCINA_ASSIGN_OR_RETURN(t.output_norm,
-                          weights.Vector("output_norm.weight", hidden));
+  FUCINA_ASSIGN_OR_RETURN(
+      t.output_norm,
+      weights.Vector(absl::StrCat(d.output_norm, ".weight"), hidden));
   t.output.weight = t.embedding;
   if (!d.tied_output) {
-    FUCINA_ASSIGN_OR_RETURN(t.output.weight,
-                            weights.Matrix("output.weight", {vocab, hidden}));
+    FUCINA_ASSIGN_OR_RETURN(
+        t.output.weight,
+        weights.Matrix(absl::StrCat(d.output, ".weight"), {vocab, hidden}));
   }
   if (d.output_bias) {
     FUCINA_ASSIGN_OR_RETURN(t.output.bias,
@@ -189,6 +192,7 @@ absl::StatusOr<ModelTensors> FindModelTensors(const Weights& weights,
         ": a sigmoid router has no 'exp_probs_b.bias'; loading is strict, so "
         "the file is refused"));
   }
+  if (d.is_part()) return t;
   SkipPredictionLayers(weights, d);
   FUCINA_RETURN_IF_ERROR(weights.Finish(strict));
   return t;

@@ -187,6 +187,8 @@ KernelLevel Runner::kernel_level() const {
   return impl_->context.kernels.level;
 }
 
+const ops::Context& Runner::context() const { return impl_->context; }
+
 void Runner::set_phase_times(PhaseTimes* times) { impl_->phase_times = times; }
 
 KvCache* CacheOf(DecodeState& state) {

@@ -108,6 +108,14 @@ struct FUCINA_API Descriptor {
   bool tied_output = false;
   std::string ffn_norm = "ffn_norm";
 
+  // Where in the file the decoder lies. A family that runs a part of its file
+  // as a decoder of its own, such as a prediction layer, changes these: the
+  // block of the first layer, and the names before ".weight" of the norm and of
+  // the matrix behind the last one.
+  int first_block = 0;
+  std::string output_norm = "output_norm";
+  std::string output = "output";  // of no use when tied
+
   int num_experts = 0;  // 0: every layer is dense
   int num_experts_used = 0;
   int expert_ffn_size = 0;
@@ -129,6 +137,8 @@ struct FUCINA_API Descriptor {
   std::int64_t kv_size() const {
     return static_cast<std::int64_t>(num_kv_heads) * head_dim;
   }
+  // Whether the rest of the file belongs to somebody else.
+  bool is_part() const { return first_block > 0; }
   bool HasExperts(int layer) const {
     return num_experts > 0 && layer >= leading_dense_layers;
   }

@@ -20,6 +20,7 @@
 #include "fucina/export.h"
 #include "fucina/gguf/gguf_file.h"
 #include "fucina/kernels/kernels.h"
+#include "fucina/ops/context.h"
 #include "fucina/ops/rope.h"
 #include "fucina/parallel/thread_pool.h"
 #include "fucina/runner/descriptor.h"
@@ -74,6 +75,8 @@ class FUCINA_API Runner final : public Decoder, public PhaseReporter {
   // What was chosen.
   BlockStyle block_style() const;
   KernelLevel kernel_level() const;
+  // For ops that a family computes around the runner.
+  const ops::Context& context() const;
 
   void set_phase_times(PhaseTimes* times) override;
 
