@@ -7,6 +7,7 @@
 #include "absl/strings/str_format.h"
 #include "absl/strings/str_join.h"
 #include "absl/strings/strip.h"
+#include "cli/draft_figures.h"
 #include "cli/exit_code.h"
 #include "cli/line_editor.h"
 #include "cli/progress.h"
@@ -26,7 +27,7 @@ void Print(absl::string_view text) {
 
 double PerSecond(int count, double ms) { return ms > 0 ? count * 1e3 / ms : 0; }
 
-void PrintFigures(const Reply& reply) {
+void PrintFigures(const Reply& reply, const Drafter* drafter) {
   const GenerationStats& stats = reply.stats;
   const int read = stats.prompt_tokens - stats.reused_tokens;
   std::string line = absl::StrFormat(
@@ -40,8 +41,8 @@ void PrintFigures(const Reply& reply) {
   if (reply.thinking_tokens > 0) {
     absl::StrAppend(&line, "; thinking ", reply.thinking_tokens, " tokens");
   }
-  if (stats.drafted > 0) {
-    absl::StrAppend(&line, "; drafts ", stats.accepted, "/", stats.drafted);
+  if (drafter != nullptr) {
+    absl::StrAppend(&line, "; drafts ", DraftFigures(stats, *drafter));
   }
   absl::StrAppend(&line, "; ended by ",
                   reply.stop_index >= 0 ? absl::string_view("stop string")
@@ -104,7 +105,7 @@ absl::StatusOr<Reply> Turn(Conversation& conversation,
     std::fprintf(stderr, "fucina: note: %s\n", note.c_str());
   }
   PrintHints(*reply);
-  if (!options.quiet) PrintFigures(*reply);
+  if (!options.quiet) PrintFigures(*reply, options.drafter);
   return reply;
 }
 

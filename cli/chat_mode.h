@@ -15,6 +15,7 @@ namespace fucina::cli {
 struct ChatOptions {
   bool quiet = false;        // no figures after a reply
   bool show_prompt = false;  // prints the rendered prompt and its ids first
+  const Drafter* drafter = nullptr;  // for the figures; null for none
 };
 
 // One turn. An interrupted reply ends with the status kCancelled.

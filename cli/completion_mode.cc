@@ -6,6 +6,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
+#include "cli/draft_figures.h"
 #include "cli/exit_code.h"
 #include "cli/logits_file.h"
 #include "cli/profile.h"
@@ -52,9 +53,10 @@ absl::Status RunCompletion(Decoder& decoder, const Tokenizer* tokenizer,
   Sampler sampler(options.sampling, info.vocab_size);
   std::vector<TokenId> never;
   if (tokenizer != nullptr) never = NeverSampled(*tokenizer, info.vocab_size);
-  Sequence sequence(
-      decoder,
-      {.state = state.get(), .sampler = &sampler, .never_sampled = never});
+  Sequence sequence(decoder, {.state = state.get(),
+                              .sampler = &sampler,
+                              .drafter = options.drafter,
+                              .never_sampled = never});
 
   out << absl::StrFormat(
       "kv cache: capacity %d tokens, %.1f MiB\n", capacity,
@@ -104,6 +106,9 @@ absl::Status RunCompletion(Decoder& decoder, const Tokenizer* tokenizer,
   out << absl::StrFormat(
       "decode: %d steps, %.3f ms, %.1f tok/s\n", steps, stats.decode_ms,
       stats.decode_ms > 0 ? steps * 1e3 / stats.decode_ms : 0.0);
+  if (options.drafter != nullptr) {
+    out << "drafts: " << DraftFigures(stats, *options.drafter) << "\n";
+  }
   out << prefill_profile << profile.Line("decode profile avg ms/token", steps);
   out << "generated " << generated.size() << ":";
   for (const TokenId token : generated) out << " " << token;

@@ -13,6 +13,7 @@
 #include "absl/status/status.h"
 #include "cli/generation_options.h"
 #include "fucina/contract/decoder.h"
+#include "fucina/contract/drafter.h"
 #include "fucina/text/tokenizer.h"
 
 namespace fucina::cli {
@@ -24,6 +25,7 @@ struct CompletionOptions : GenerationOptions {
   std::string tokens_out =
       {};  // empty: none; else prompt and generated ids as u32
   bool profile = false;
+  Drafter* drafter = nullptr;  // null: no drafting
 };
 
 // `tokenizer` may be null; then only ids are printed.

@@ -175,7 +175,8 @@ absl::Status RunConversation(const RunFlags& flags, const Pipeline& pipeline,
            .adapter = pipeline.adapter ? &*pipeline.adapter : nullptr},
           std::move(options)));
   const ChatOptions chat = {.quiet = flags.quiet,
-                            .show_prompt = flags.show_prompt};
+                            .show_prompt = flags.show_prompt,
+                            .drafter = drafter.get()};
   return flags.repl ? RunRepl(*conversation, chat, interrupt)
                     : RunChat(*conversation, message, chat, interrupt);
 }
@@ -237,6 +238,9 @@ absl::Status RunPromptMode(const RunFlags& flags, const Pipeline& pipeline,
     options.stop_token = StopToken(config);
     options.tokens_out = flags.tokens_out;
     options.profile = flags.profile;
+    FUCINA_ASSIGN_OR_RETURN(const std::unique_ptr<Drafter> drafter,
+                            MakeDrafter(pipeline));
+    options.drafter = drafter.get();
     return RunCompletion(decoder, pipeline.tokenizer.get(), tokens, options,
                          std::cout);
   }

@@ -471,7 +471,11 @@ absl::Status Builder::MakeAdapterAndDrafter() {
     p_.adapter = *std::move(adapter);
   }
   // One drafter is made and dropped, to find out now whether it can be.
-  return MakeDrafter(p_).status();
+  const absl::Status made = MakeDrafter(p_).status();
+  if (!absl::IsFailedPrecondition(made)) return made;
+  FUCINA_LOG(WARNING) << made.message() << "; decoding goes on without it";
+  p_.drafter_kind = nullptr;
+  return absl::OkStatus();
 }
 
 absl::Status Builder::ChooseSampler() {

@@ -26,6 +26,12 @@ std::size_t CommonPrefix(std::span<const TokenId> a,
   return static_cast<std::size_t>(end - a.begin());
 }
 
+std::int64_t NanosecondsSince(Clock::time_point start) {
+  return std::chrono::duration_cast<std::chrono::nanoseconds>(Clock::now() -
+                                                              start)
+      .count();
+}
+
 TokenSink SinkOf(const std::function<bool(TokenId)>& sink) {
   static constexpr auto kNobody = [](TokenId) { return true; };
   return sink ? TokenSink(sink) : TokenSink(kNobody);
@@ -49,7 +55,7 @@ absl::string_view Name(FinishReason reason) {
 }
 
 Sequence::Sequence(const Decoder& decoder, const SequenceParts& parts)
-    : decoder_(decoder), parts_(parts) {
+    : decoder_(decoder), parts_(parts), gate_(parts.gate) {
   FUCINA_CHECK(parts_.state != nullptr && parts_.sampler != nullptr);
   FUCINA_CHECK_EQ(parts_.state->length(), 0);
   // Growing later would allocate in the middle of a reply.
@@ -147,11 +153,22 @@ bool Sequence::Prepare(SequenceStep& step) {
   return true;
 }
 
-absl::Status Sequence::Commit(const SequenceStep& step, TokenSink sink) {
+absl::Status Sequence::Commit(const SequenceStep& step, std::int64_t ns,
+                              TokenSink sink) {
   if (reading_prompt()) return CommitPrompt(step, sink);
   ++stats_.forwards;
-  stats_.drafted += static_cast<int>(step.tokens.size()) - 1;
+  const int drafted = static_cast<int>(step.tokens.size()) - 1;
+  const int accepted_before = stats_.accepted;
+  stats_.drafted += drafted;
+  if (drafted > 0) ++stats_.verifies;
   absl::Status status = CommitRows(step.logits, sink);
+  if (drafted == 0) gate_.RecordPlain(ns);
+  if (drafter_spoke_ && drafted > 0) {
+    gate_.RecordVerify(drafted, stats_.accepted - accepted_before,
+                       ns > 0 ? ns + draft_ns_ : 0);
+  } else {
+    gate_.RecordNothing(draft_ns_);
+  }
   // Rows that did not happen are dropped, also after an error; the newest token
   // is not in the state yet.
   const int committed = static_cast<int>(history_.size()) - 1;
@@ -174,7 +191,22 @@ absl::Status Sequence::CommitPrompt(const SequenceStep& step, TokenSink sink) {
   return CommitRows(step.logits, sink);
 }
 
+int Sequence::AskDrafter(std::span<TokenId> draft) {
+  const Clock::time_point start = Clock::now();
+  const int most = static_cast<int>(draft.size());
+  int count = std::clamp(parts_.drafter->Propose(history_, draft), 0, most);
+  if (parts_.constraint != nullptr && count > 0) {
+    count = std::clamp(parts_.constraint->ValidPrefix(
+                           draft.first(static_cast<std::size_t>(count))),
+                       0, count);
+  }
+  draft_ns_ = NanosecondsSince(start);
+  return count;
+}
+
 void Sequence::Propose() {
+  draft_ns_ = 0;
+  drafter_spoke_ = false;
   step_tokens_.assign(1, history_.back());
   const DecodeState& state = *parts_.state;
   const int room =
@@ -189,10 +221,12 @@ void Sequence::Propose() {
     count = std::clamp(parts_.constraint->ForcedTokens(draft), 0, room);
   }
   if (count == 0 && parts_.drafter != nullptr) {
-    count = std::clamp(parts_.drafter->Propose(history_, draft), 0, room);
-    if (parts_.constraint != nullptr && count > 0) {
-      count = std::clamp(parts_.constraint->ValidPrefix(draft.first(count)), 0,
-                         count);
+    if (gate_.Allows()) {
+      count =
+          AskDrafter(draft.first(static_cast<std::size_t>(gate_.Budget(room))));
+      drafter_spoke_ = count > 0;
+    } else {
+      ++stats_.gate_refusals;
     }
   }
   for (int i = 0; i < count; ++i) {
@@ -314,11 +348,14 @@ void Generator::Generate(std::span<Stream> streams) const {
       steps.push_back(step);
     }
     if (live.empty()) break;
+    const Clock::time_point forward_start = Clock::now();
     Forward(steps, live);
+    const std::int64_t ns =
+        live.size() == 1 ? NanosecondsSince(forward_start) : 0;
     for (std::size_t i = 0; i < live.size(); ++i) {
       if (!live[i]->status.ok()) continue;
       live[i]->status =
-          live[i]->sequence->Commit(steps[i], SinkOf(live[i]->sink));
+          live[i]->sequence->Commit(steps[i], ns, SinkOf(live[i]->sink));
     }
     const double ms = MillisecondsSince(start);
     for (Stream* stream : live) stream->sequence->stats_.decode_ms += ms;
@@ -341,7 +378,7 @@ void Generator::Prefill(Stream& stream) const {
     sequence.stats_.prefill_ms += MillisecondsSince(start);
     const int done = std::min(total, sequence.parts_.state->length());
     if (stream.progress) stream.progress(done, total);
-    stream.status = sequence.Commit(step, SinkOf(stream.sink));
+    stream.status = sequence.Commit(step, 0, SinkOf(stream.sink));
   }
 }
 

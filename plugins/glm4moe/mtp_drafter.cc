@@ -146,6 +146,10 @@ void MtpDrafter::StartAt(int position) {
   state_->Truncate(0).IgnoreError();
 }
 
+std::string MtpDrafter::Report() const {
+  return absl::StrCat("feed hits ", hits_, "/", guesses_);
+}
+
 // --- hidden rows ------------------------------------------------------------
 
 bool MtpDrafter::Reserve(int count) {

@@ -43,6 +43,7 @@ class MtpDrafter final : public Drafter, private LayerTap {
   void Commit(std::span<const TokenId> tokens) override;
   void Rewind(int length) override;
   LayerTap* tap() override { return this; }
+  std::string Report() const override;
 
   // First guesses that were compared with what followed, and how many of them
   // were right.

@@ -9,11 +9,13 @@ common is only the file.
 
   numpy_forward.py MODEL.gguf GOLDEN.txt [--tokens N] [--seed S]
 
-writes N seeded tokens and the logits after each of them, one line a row. The
+writes N seeded tokens and the logits after each of them, one line a row. Of a
+model with a prediction layer it also writes GOLDEN.nextn.txt: the layer's logits
+for the entries (token i + 1, hidden row i), one row less. The
 model files come from `write_oracle_models` (tests/core/runner), whose seeds
 make the same bytes everywhere; the golden states their CRC-32.
 
-Goldens in tests/goldens/runner were made with this script (version 1),
+Goldens in tests/goldens/runner were made with this script (version 2),
 Python 3.11.7 and numpy 2.4.6.
 """
 import argparse
@@ -23,7 +25,7 @@ import zlib
 
 import numpy as np
 
-VERSION = 1
+VERSION = 2
 
 SCALARS = {0: "<u1", 1: "<i1", 2: "<u2", 3: "<i2", 4: "<u4", 5: "<i4", 6: "<f4",
            7: "<u1", 10: "<u8", 11: "<i8", 12: "<f8"}
@@ -202,24 +204,44 @@ class Model:
                              for name in ("gate", "up", "down")))
         return y
 
-    def forward(self, tokens):
+    def layer(self, x, block):
         t = self.t
-        cos, sin = self.rotation(np.arange(len(tokens), dtype=np.float64))
-        x = t["token_embd.weight"][tokens]
+        cos, sin = self.rotation(np.arange(len(x), dtype=np.float64))
+        h = rms_norm(x, t[f"{block}attn_norm.weight"], self.eps)
+        x = x + self.attention(h, block, cos, sin)
+        norm = "post_attention_norm" if self.arch == "glm4moe" else "ffn_norm"
+        h = rms_norm(x, t[f"{block}{norm}.weight"], self.eps)
+        if f"{block}ffn_gate_inp.weight" in t:
+            return x + self.experts(h, block)
+        return x + swiglu(h, *(t[f"{block}ffn_{name}.weight"]
+                               for name in ("gate", "up", "down")))
+
+    def hidden(self, tokens):
+        """Rows [tokens, hidden] behind the last norm of the trunk."""
+        x = self.t["token_embd.weight"][tokens]
         for layer in range(self.layers):
-            block = f"blk.{layer}."
-            h = rms_norm(x, t[f"{block}attn_norm.weight"], self.eps)
-            x = x + self.attention(h, block, cos, sin)
-            norm = ("post_attention_norm" if self.arch == "glm4moe"
-                    else "ffn_norm")
-            h = rms_norm(x, t[f"{block}{norm}.weight"], self.eps)
-            if f"{block}ffn_gate_inp.weight" in t:
-                x = x + self.experts(h, block)
-            else:
-                x = x + swiglu(h, *(t[f"{block}ffn_{name}.weight"]
-                                    for name in ("gate", "up", "down")))
-        x = rms_norm(x, t["output_norm.weight"], self.eps)
-        return x @ t.get("output.weight", t["token_embd.weight"]).T
+            x = self.layer(x, f"blk.{layer}.")
+        return rms_norm(x, self.t["output_norm.weight"], self.eps)
+
+    def logits(self, hidden):
+        return hidden @ self.t.get("output.weight",
+                                   self.t["token_embd.weight"]).T
+
+    def predict(self, tokens, hidden):
+        """Logits [tokens - 1, vocab] of the prediction layer."""
+        t, block = self.t, f"blk.{self.layers}."
+
+        def own(name, other):
+            return t.get(f"{block}nextn.{name}.weight", other)
+        embedding = own("embed_tokens", t["token_embd.weight"])
+        e = rms_norm(embedding[tokens[1:]], own("enorm", None), self.eps)
+        u = rms_norm(hidden[:-1], own("hnorm", None), self.eps)
+        x = np.concatenate([e, u], -1) @ own("eh_proj", None).T
+        x = self.layer(x, block)
+        x = rms_norm(x, own("shared_head_norm", t["output_norm.weight"]),
+                     self.eps)
+        return x @ own("shared_head_head",
+                       t.get("output.weight", t["token_embd.weight"])).T
 
 
 def main():
@@ -232,14 +254,21 @@ def main():
     gguf = Gguf(args.model)
     vocab = len(gguf.tensors["token_embd.weight"])
     tokens = np.random.default_rng(args.seed).integers(0, vocab, args.tokens)
-    logits = Model(gguf).forward(tokens)
-    with open(args.golden, "w", encoding="ascii") as out:
-        out.write(f"# numpy_forward.py {VERSION}, numpy {np.__version__}, "
-                  f"Python {sys.version.split()[0]}\n")
-        out.write(f"{zlib.crc32(gguf.data):08x} {len(tokens)} {vocab}\n")
-        out.write(" ".join(map(str, tokens)) + "\n")
-        for row in logits:
-            out.write(" ".join(f"{value:.8g}" for value in row) + "\n")
+    model = Model(gguf)
+    hidden = model.hidden(tokens)
+
+    def write(path, logits):
+        with open(path, "w", encoding="ascii") as out:
+            out.write(f"# numpy_forward.py {VERSION}, numpy {np.__version__}, "
+                      f"Python {sys.version.split()[0]}\n")
+            out.write(f"{zlib.crc32(gguf.data):08x} {len(tokens)} {vocab}\n")
+            out.write(" ".join(map(str, tokens)) + "\n")
+            for row in logits:
+                out.write(" ".join(f"{value:.8g}" for value in row) + "\n")
+    write(args.golden, model.logits(hidden))
+    if f"blk.{model.layers}.nextn.eh_proj.weight" in model.t:
+        write(args.golden.removesuffix(".txt") + ".nextn.txt",
+              model.predict(tokens, hidden))
 
 
 if __name__ == "__main__":

@@ -57,6 +57,16 @@ inline std::vector<OracleModel> OracleModels() {
   glm.expert_weights_scale = 2.5F;
   models.push_back({"glm", glm});
 
+  // As GLM-4.5-Air: no head norms, weights normalized; a prediction layer with
+  // matrices of its own.
+  TinyModelSpec air = glm;
+  air.qk_norm = false;
+  air.num_shared_experts = 1;
+  air.expert_weights_norm = true;
+  air.expert_weights_scale = 1;
+  air.nextn_own_embedding_and_head = true;
+  models.push_back({"glm_air", air});
+
   TinyModelSpec llama = base;
   llama.architecture = "llama";
   llama.num_heads = 4;

@@ -1,59 +1,25 @@
 // Logits against an f64 forward of our own in NumPy, made from the same files
 // by tests/oracles/numpy_forward.py: f32 weights, f32 cache, every position.
 
+#include <algorithm>
 #include <cmath>
-#include <fstream>
 #include <string>
-#include <vector>
 
 #include "gtest/gtest.h"
 #include "tests/core/runner/loaded_model.h"
+#include "tests/core/runner/oracle_golden.h"
 #include "tests/core/runner/oracle_models.h"
 
 namespace fucina {
 namespace {
 
+using testing::Crc32;
 using testing::LoadedModel;
+using testing::OracleGolden;
+using testing::ReadOracleGolden;
 using testing::Rows;
 
-std::uint32_t Crc32(const std::string& bytes) {
-  std::uint32_t crc = 0xFFFFFFFFU;
-  for (const char c : bytes) {
-    crc ^= static_cast<std::uint8_t>(c);
-    for (int bit = 0; bit < 8; ++bit) {
-      crc = (crc >> 1) ^ ((crc & 1U) != 0 ? 0xEDB88320U : 0U);
-    }
-  }
-  return ~crc;
-}
-
-struct Golden {
-  std::uint32_t crc = 0;
-  std::vector<TokenId> tokens;
-  std::vector<std::vector<double>> rows;
-};
-
-Golden ReadGolden(const std::string& name) {
-  std::ifstream in(std::string(FUCINA_SOURCE_DIR) + "/tests/goldens/runner/" +
-                   name + ".txt");
-  EXPECT_TRUE(in.good()) << name;
-  std::string header;
-  std::getline(in, header);
-  Golden golden;
-  std::size_t tokens = 0;
-  std::size_t vocab = 0;
-  in >> std::hex >> golden.crc >> std::dec >> tokens >> vocab;
-  golden.tokens.resize(tokens);
-  for (TokenId& token : golden.tokens) in >> token;
-  golden.rows.assign(tokens, std::vector<double>(vocab));
-  for (auto& row : golden.rows) {
-    for (double& value : row) in >> value;
-  }
-  EXPECT_TRUE(in.good()) << name;
-  return golden;
-}
-
-void Check(const testing::OracleModel& model, const Golden& golden,
+void Check(const testing::OracleModel& model, const OracleGolden& golden,
            const RunnerOptions& options) {
   SCOPED_TRACE(model.name + " " + std::string(Name(*options.block_style)));
   LoadedModel loaded(model.spec, options);
@@ -79,7 +45,7 @@ void Check(const testing::OracleModel& model, const Golden& golden,
 
 TEST(NumpyOracle, BothStylesComputeItsLogits) {
   for (const testing::OracleModel& model : testing::OracleModels()) {
-    const Golden golden = ReadGolden(model.name);
+    const OracleGolden golden = ReadOracleGolden(model.name);
     ASSERT_EQ(Crc32(testing::TinyModelBytes(model.spec)), golden.crc)
         << model.name << ": the golden belongs to another file";
     Check(model, golden,

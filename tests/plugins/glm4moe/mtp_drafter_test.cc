@@ -34,6 +34,13 @@ std::vector<TokenId> RandomTokens(std::uint32_t seed, int count) {
   return tokens;
 }
 
+// Drafts at every step, whatever it costs on this machine.
+SpeculationGateOptions AlwaysOn() {
+  SpeculationGateOptions options;
+  options.always_on = true;
+  return options;
+}
+
 struct Reply {
   std::vector<TokenId> history;
   GenerationStats stats;
@@ -48,9 +55,10 @@ struct Conversation {
                  .repeat_penalty = temperature > 0 ? 1.2 : 1,
                  .seed = 7},
                 kVocab),
-        sequence(
-            decoder,
-            {.state = state.get(), .sampler = &sampler, .drafter = drafter}) {}
+        sequence(decoder, {.state = state.get(),
+                           .sampler = &sampler,
+                           .drafter = drafter,
+                           .gate = AlwaysOn()}) {}
 
   Reply Generate(const std::vector<TokenId>& prompt, int tokens) {
     const absl::Status status = Generator(model).Generate(
@@ -193,9 +201,10 @@ TEST(MtpDrafter, LongPromptsAreFedAsTheyAreRead) {
       MakeDrafter(model.glm(), {{"depth", "1"}, {"p_min", "0"}}).value();
   const auto state = model.glm().NewState(1600).value();
   Sampler sampler({}, kVocab);
-  Sequence sequence(
-      model.glm(),
-      {.state = state.get(), .sampler = &sampler, .drafter = drafter.get()});
+  Sequence sequence(model.glm(), {.state = state.get(),
+                                  .sampler = &sampler,
+                                  .drafter = drafter.get(),
+                                  .gate = AlwaysOn()});
   const auto prompt = RandomTokens(11, 1500);
   ASSERT_TRUE(Generator(model.glm())
                   .Generate(sequence, prompt,

@@ -2,10 +2,13 @@
 // first guess, by another engine (see the fixtures G and Gq).
 #include "plugins/glm4moe/mtp_head.h"
 
+#include <algorithm>
 #include <cmath>
 
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
+#include "tests/core/runner/oracle_golden.h"
+#include "tests/core/runner/oracle_models.h"
 #include "tests/plugins/glm4moe/loaded_glm.h"
 
 namespace fucina {
@@ -115,6 +118,47 @@ TEST(MtpHead, ComputesThePublishedGuesses) {
       for (int i = 0; i < 4; ++i) {
         EXPECT_NEAR((*logits)[i], expected.second_logits[i], 2e-5)
             << expected.fixture << " " << style << " " << i;
+      }
+    }
+  }
+}
+
+// Against a forward in f64: every entry, on both blocks.
+TEST(MtpHead, ComputesTheLogitsOfTheNumpyOracle) {
+  for (const testing::OracleModel& oracle : testing::OracleModels()) {
+    if (oracle.spec.architecture != "glm4moe") continue;
+    const auto golden =
+        testing::ReadOracleGolden(oracle.name + ".nextn", /*missing=*/1);
+    for (const char* style : {"fused", "host_reference"}) {
+      SCOPED_TRACE(oracle.name + " " + style);
+      LoadedGlm model(oracle.spec,
+                      {{"block_style", style}, {"cache_type", "f32"}});
+      ASSERT_TRUE(model.decoder.ok()) << model.decoder.status();
+      ASSERT_EQ(testing::Crc32(model.bytes), golden.crc);
+      const auto head = model.glm().Head().value();
+      const int count = static_cast<int>(golden.rows.size());
+      const auto state = model.glm().NewState(count + 1).value();
+      HiddenRows tap(*head);
+      SequenceStep step = {
+          .tokens = golden.tokens, .state = state.get(), .tap = &tap};
+      ASSERT_TRUE(model.glm().Forward({&step, 1}).ok());
+
+      const auto memory = head->NewState(count).value();
+      MtpHead::Scratch scratch = head->NewScratch().value();
+      std::vector<float> h1(static_cast<std::size_t>(head->hidden_size()));
+      for (int i = 0; i < count; ++i) {
+        const auto logits =
+            head->Forward(std::span(golden.tokens).subspan(i + 1, 1),
+                          tap.rows.Slice(i, 1), *memory, scratch, h1);
+        ASSERT_TRUE(logits.ok()) << logits.status();
+        ASSERT_EQ(logits->size(), golden.rows[i].size());
+        double largest = 0;
+        double worst = 0;
+        for (std::size_t v = 0; v < logits->size(); ++v) {
+          largest = std::max(largest, std::abs(golden.rows[i][v]));
+          worst = std::max(worst, std::abs((*logits)[v] - golden.rows[i][v]));
+        }
+        EXPECT_LE(worst / largest, 1e-4) << i;
       }
     }
   }

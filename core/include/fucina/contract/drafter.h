@@ -6,6 +6,7 @@
 // One drafter serves one sequence, one thread at a time.
 
 #include <span>
+#include <string>
 
 #include "fucina/contract/decoder.h"
 #include "fucina/export.h"
@@ -33,6 +34,9 @@ class FUCINA_API Drafter {
                             std::span<const TokenId> /*candidates*/) {}
   // For drafters that read hidden states; null otherwise.
   virtual LayerTap* tap() { return nullptr; }
+  // What it has to say about itself for the figures after a reply, in a few
+  // words; empty for nothing.
+  virtual std::string Report() const { return {}; }
 };
 
 }  // namespace fucina

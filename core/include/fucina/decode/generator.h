@@ -24,6 +24,7 @@
 #include "fucina/contract/decoder.h"
 #include "fucina/contract/drafter.h"
 #include "fucina/decode/sampler.h"
+#include "fucina/decode/speculation_gate.h"
 #include "fucina/export.h"
 
 namespace fucina {
@@ -44,8 +45,10 @@ struct GenerationStats {
   int reused_tokens = 0;  // of them already in the state
   int new_tokens = 0;     // committed
   int forwards = 0;       // decode forwards, prefill excluded
+  int verifies = 0;       // of the forwards, those that carried a draft
   int drafted = 0;        // draft tokens verified
   int accepted = 0;       // of them committed
+  int gate_refusals = 0;  // steps at which drafting was not worth it
   double prefill_ms = 0;  // the prompt's forwards only
   double decode_ms = 0;   // first draw to last draw, sampling included
 };
@@ -59,6 +62,7 @@ struct SequenceParts {
   const AdapterSet* adapter = nullptr;
   // Tokens that are never sampled, such as the padding rows of a vocabulary.
   std::span<const TokenId> never_sampled = {};
+  SpeculationGateOptions gate = {};  // of no use without a drafter
 };
 
 struct GenerationLimits {
@@ -100,8 +104,10 @@ class FUCINA_API Sequence {
   // Writes the part of the next forward into `step`: a chunk of the prompt,
   // then carry and draft. False when the sequence has ended.
   bool Prepare(SequenceStep& step);
-  // Takes what the forward made of that step.
-  absl::Status Commit(const SequenceStep& step, TokenSink sink);
+  // Takes what the forward made of that step, which took `ns`; 0 when the
+  // forward carried other sequences too.
+  absl::Status Commit(const SequenceStep& step, std::int64_t ns,
+                      TokenSink sink);
   bool reading_prompt() const { return history_.size() < prompt_.size(); }
   // Tokens in the state between forwards: the newest one is not there yet.
   int computed() const {
@@ -110,6 +116,7 @@ class FUCINA_API Sequence {
 
   // Writes carry and draft into step_tokens_.
   void Propose();
+  int AskDrafter(std::span<TokenId> draft);
   absl::Status CommitPrompt(const SequenceStep& step, TokenSink sink);
   absl::Status CommitRows(const Tensor& logits, TokenSink sink);
   absl::StatusOr<TokenId> Choose(std::span<float> logits);
@@ -123,6 +130,9 @@ class FUCINA_API Sequence {
   std::vector<TokenId> history_;
   std::vector<TokenId> step_tokens_;  // carry and draft of one forward
   GenerationStats stats_;
+  SpeculationGate gate_;
+  std::int64_t draft_ns_ = 0;   // of the drafter, for this step
+  bool drafter_spoke_ = false;  // the draft is the drafter's
   FinishReason finish_reason_ = FinishReason::kLength;
   bool finished_ = true;
 };

@@ -97,7 +97,8 @@ struct AdapterSource {
 };
 
 // Proposes tokens for verification. A drafter bound to one family returns
-// Unimplemented for the decoder of another.
+// Unimplemented for the decoder of another, and FailedPrecondition for a model
+// that gives it nothing to draft with: the program says so and decodes without.
 struct DrafterKind {
   absl::string_view name = {};
   absl::string_view summary = {};

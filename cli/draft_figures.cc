@@ -1,0 +1,27 @@
+#include "cli/draft_figures.h"
+
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_format.h"
+
+namespace fucina::cli {
+
+std::string DraftFigures(const GenerationStats& stats, const Drafter& drafter) {
+  // The first token comes from the prompt's logits.
+  const double per_forward =
+      stats.forwards == 0
+          ? 0
+          : static_cast<double>(stats.new_tokens - 1) / stats.forwards;
+  std::string text = absl::StrFormat(
+      "%d/%d accepted (%.0f %%), %.2f tokens per forward", stats.accepted,
+      stats.drafted,
+      stats.drafted == 0 ? 0 : 100.0 * stats.accepted / stats.drafted,
+      per_forward);
+  if (stats.gate_refusals > 0) {
+    absl::StrAppend(&text, ", not worth it at ", stats.gate_refusals, " steps");
+  }
+  const std::string report = drafter.Report();
+  if (!report.empty()) absl::StrAppend(&text, ", ", report);
+  return text;
+}
+
+}  // namespace fucina::cli
