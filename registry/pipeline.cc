@@ -472,6 +472,10 @@ absl::Status Builder::MakeAdapterAndDrafter() {
   }
   // One drafter is made and dropped, to find out now whether it can be.
   const absl::Status made = MakeDrafter(p_).status();
+  // A drafter of another family is a wrong configuration.
+  if (absl::IsUnimplemented(made)) {
+    return absl::InvalidArgumentError(made.message());
+  }
   if (!absl::IsFailedPrecondition(made)) return made;
   FUCINA_LOG(WARNING) << made.message() << "; decoding goes on without it";
   p_.drafter_kind = nullptr;

@@ -170,6 +170,11 @@ struct ReplySplitter::Impl {
     const bool undecided = (may_open && absl::StartsWith(open, text)) ||
                            absl::StartsWith(close, text);
     if (!last && undecided) return false;
+    // The template closed the block; models of GLM's kind write the line end
+    // that belongs behind it themselves.
+    if (options.thinking == PromptThinking::kClosed) {
+      held.erase(0, std::min(held.find_first_not_of("\r\n"), held.size()));
+    }
     state = State::kContent;
     return true;
   }

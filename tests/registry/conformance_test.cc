@@ -106,16 +106,18 @@ TEST_F(Conformance, EachLieIsFound) {
 
 // The families of this tree keep every promise, quantised weights included.
 TEST_F(Conformance, OurOwnFamiliesPass) {
-  for (const std::string architecture : {"qwen3", "qwen3moe"}) {
+  const std::pair<std::string, std::string> families[] = {
+      {"qwen3", "qwen3"}, {"qwen3", "qwen3moe"}, {"glm4moe", "glm4moe"}};
+  for (const auto& [plugin, architecture] : families) {
     for (const DType dtype : {DType::kF32, DType::kQ8_0}) {
       testing::TinyModelSpec spec;
       spec.architecture = architecture;
       spec.types = testing::TinyWeightTypes::All(dtype);
       const std::string model = dir_.File(architecture + ".gguf");
       ASSERT_TRUE(testing::WriteTinyModel(spec, model).ok());
-      const Outcome outcome =
-          RunProgram("--plugin " + std::string(FUCINA_BINARY_DIR) +
-                     "/lib/fucina/plugins/libfucina_qwen3.so --model " + model);
+      const Outcome outcome = RunProgram(
+          "--plugin " + std::string(FUCINA_BINARY_DIR) +
+          "/lib/fucina/plugins/libfucina_" + plugin + ".so --model " + model);
       EXPECT_EQ(outcome.exit_code, 0) << Name(dtype) << "\n" << outcome.output;
       EXPECT_THAT(outcome.output, Not(HasSubstr("n/a"))) << outcome.output;
     }
