@@ -38,11 +38,11 @@ def main():
         asked += 1
         if report is None:  # the reply was over before anything was drafted
             continue
-        tokens += int(report[1])
+        tokens += int(report[1]) - 1  # the first one comes from the prompt's pass
         accepted, drafted = accepted + int(report[2]), drafted + int(report[3])
         passes += (int(report[1]) - 1) / max(float(report[4]), 1e-9)
         hits, fed = hits + int(report[5]), fed + int(report[6])
-    print(f"{asked} questions, {tokens} tokens")
+    print(f"{asked} questions, {tokens} tokens behind the first of each reply")
     print(f"accepted {accepted} of {drafted} drafted tokens: {100 * accepted / drafted:.1f} %")
     print(f"feed hits {hits} of {fed}: {100 * hits / fed:.1f} %")
     print(f"{tokens / passes:.2f} tokens per forward")
