@@ -154,6 +154,8 @@ TEST(ReplySplitter, AClosedBlockStaysClosed) {
             {
                 {"Yes", "C(Yes)"},
                 {"\n</think>\nYes", "C(Yes)"},
+                {"\nYes\nNo", "C(Yes\nNo)"},
+                {"  Yes", "C(  Yes)"},
                 {"<think>a</think>b", "C(<think>a</think>b)"},
             });
 }
