@@ -43,6 +43,11 @@ class ReplyBuilder {
  private:
   void Show(absl::string_view text) {
     if (!listener_.on_text) return;
+    // Line ends in front belong to how a family writes turns, not to the reply.
+    if (!shown_) {
+      text.remove_prefix(std::min(text.find_first_not_of("\r\n"), text.size()));
+      shown_ = !text.empty();
+    }
     const std::string whole = characters_.Push(text);
     if (!whole.empty()) listener_.on_text(whole);
   }
@@ -75,6 +80,7 @@ class ReplyBuilder {
   std::unique_ptr<ReplySplitter> stop_;   // only ends at stop strings
   std::unique_ptr<ReplySplitter> parts_;  // thinking, answer, tool calls
   Utf8Stream characters_;
+  bool shown_ = false;  // something, already
   Reply reply_;
 };
 

@@ -306,7 +306,7 @@ TEST_F(PipelineTest, KeysReachTheFamilysOptions) {
 
 TEST_F(PipelineTest, ADrafterThatRefusesIsAnErrorAtStart) {
   EXPECT_EQ(
-      Refusal("drafter: {kind: refuses}\n", absl::StatusCode::kUnimplemented),
+      Refusal("drafter: {kind: refuses}\n", absl::StatusCode::kInvalidArgument),
       "p.yaml:2: drafter.kind: drafts for nobody");
 }
 
