@@ -99,6 +99,7 @@ class ExpressionParser {
   absl::StatusOr<ExprPtr> ParseFilterExpression(ExprPtr object);
   absl::StatusOr<ExprPtr> ParseTest(ExprPtr object);
   absl::StatusOr<ExprPtr> ParseSubscript(ExprPtr object);
+  absl::StatusOr<ExprPtr> ParseCall(ExprPtr function);
   absl::Status ParseArguments(Expr* call);
   absl::StatusOr<ExprPtr> Binary(Operator op, Place place, ExprPtr left,
                                  ExprPtr right);

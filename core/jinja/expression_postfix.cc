@@ -16,14 +16,18 @@ absl::StatusOr<ExprPtr> ExpressionParser::ParsePostfix(ExprPtr object) {
     if (IsOperator(".") || IsOperator("[")) {
       FUCINA_ASSIGN_OR_RETURN(object, ParseSubscript(std::move(object)));
     } else if (IsOperator("(")) {
-      ExprPtr call = Make(Expr::Kind::kCall, Current().place);
-      call->args.push_back(std::move(object));
-      FUCINA_RETURN_IF_ERROR(ParseArguments(call.get()));
-      FUCINA_ASSIGN_OR_RETURN(object, Finish(std::move(call)));
+      FUCINA_ASSIGN_OR_RETURN(object, ParseCall(std::move(object)));
     } else {
       return object;
     }
   }
+}
+
+absl::StatusOr<ExprPtr> ExpressionParser::ParseCall(ExprPtr function) {
+  ExprPtr call = Make(Expr::Kind::kCall, Current().place);
+  call->args.push_back(std::move(function));
+  FUCINA_RETURN_IF_ERROR(ParseArguments(call.get()));
+  return Finish(std::move(call));
 }
 
 absl::StatusOr<ExprPtr> ExpressionParser::ParseFilterExpression(
@@ -34,10 +38,7 @@ absl::StatusOr<ExprPtr> ExpressionParser::ParseFilterExpression(
     } else if (IsWord("is")) {
       FUCINA_ASSIGN_OR_RETURN(object, ParseTest(std::move(object)));
     } else if (IsOperator("(")) {
-      ExprPtr call = Make(Expr::Kind::kCall, Current().place);
-      call->args.push_back(std::move(object));
-      FUCINA_RETURN_IF_ERROR(ParseArguments(call.get()));
-      FUCINA_ASSIGN_OR_RETURN(object, Finish(std::move(call)));
+      FUCINA_ASSIGN_OR_RETURN(object, ParseCall(std::move(object)));
     } else {
       return object;
     }

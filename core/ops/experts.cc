@@ -352,24 +352,24 @@ class ExpertRunner {
         strips, grain,
         [&](std::int64_t begin, std::int64_t end, std::int64_t next,
             int worker) {
+          Place place = find(begin);
           for (std::int64_t s = begin; s < end; ++s) {
-            const Place place = find(s);
             const std::int32_t e = used[place.matrix / 2];
             const PreparedRows rows =
                 Prepared(e, *place.weight, features, int_tiles);
             float* const out = At<float>(outs[place.matrix % 2]) +
                                At<std::int32_t>(parts_.offsets)[e] * out_stride;
-            const std::uint8_t* next_strip = nullptr;
-            if (const std::int64_t follows = s + 1 < end ? s + 1 : next;
-                follows >= 0) {
-              const Place then = find(follows);
-              next_strip = NextStrip(*place.weight, *then.weight, then.strip);
-            }
+            const std::int64_t follows = s + 1 < end ? s + 1 : next;
+            const Place then = follows < 0 ? Place{} : find(follows);
             MultiplyStrip(
                 kernels_, *place.weight, place.strip, rows, 0, rows.plan.tiles,
                 {},
                 At<std::byte>(parts_.workers) + worker * parts_.worker_bytes,
-                out, out_stride, next_strip);
+                out, out_stride,
+                then.weight == nullptr
+                    ? nullptr
+                    : NextStrip(*place.weight, *then.weight, then.strip));
+            place = then;
           }
         });
   }

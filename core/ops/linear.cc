@@ -191,11 +191,13 @@ class LinearRunner {
         strips * runs, grain,
         [&](std::int64_t begin, std::int64_t end, std::int64_t next,
             int worker) {
+          StripPlace place = FindStrip(begin % strips);
           for (std::int64_t i = begin; i < end; ++i) {
             const std::int64_t follows = i + 1 < end ? i + 1 : next;
-            MultiplyItem(
-                FindStrip(i % strips), i / strips, runs, worker,
-                follows < 0 ? StripPlace{} : FindStrip(follows % strips));
+            const StripPlace then =
+                follows < 0 ? StripPlace{} : FindStrip(follows % strips);
+            MultiplyItem(place, i / strips, runs, worker, then);
+            place = then;
           }
         });
   }

@@ -4,13 +4,11 @@
 
 #include <algorithm>
 #include <cmath>
-#include <fstream>
-#include <iterator>
-#include <sstream>
 #include <string>
 #include <vector>
 
 #include "gtest/gtest.h"
+#include "tests/core/runner/atlas_golden.h"
 #include "tests/core/runner/families.h"
 #include "tests/core/runner/loaded_model.h"
 
@@ -18,33 +16,12 @@ namespace fucina {
 namespace {
 
 using testing::Argmax;
-using testing::LogitsOf;
+using testing::GoldenRows;
+using testing::Ids;
+using testing::Numbers;
+using testing::ReadFile;
 using testing::Row;
 using testing::Rows;
-
-std::string ReadFile(const std::string& name) {
-  std::ifstream in(std::string(FUCINA_SOURCE_DIR) + "/" + name,
-                   std::ios::binary);
-  EXPECT_TRUE(in.good()) << name;
-  return {std::istreambuf_iterator<char>(in), {}};
-}
-
-// The numbers of the array behind `"key": [`.
-std::vector<double> Numbers(const std::string& json, const std::string& key) {
-  const std::size_t at = json.find("\"" + key + "\": [");
-  EXPECT_NE(at, std::string::npos) << key;
-  const std::size_t begin = json.find('[', at) + 1;
-  std::string text = json.substr(begin, json.find(']', begin) - begin);
-  std::replace(text.begin(), text.end(), ',', ' ');
-  std::istringstream in(text);
-  return {std::istream_iterator<double>(in), {}};
-}
-
-std::vector<TokenId> Ids(const std::string& json, const std::string& key) {
-  std::vector<TokenId> ids;
-  for (double id : Numbers(json, key)) ids.push_back(TokenId(id));
-  return ids;
-}
 
 struct Case {
   std::vector<TokenId> prompt;
@@ -100,14 +77,8 @@ class AtlasExperts : public ::testing::TestWithParam<const char*> {
       ASSERT_EQ(c.greedy.size(), 24U);
       ASSERT_EQ(c.margins.size(), 24U);
       ASSERT_EQ(c.best.size(), 8U);
-      std::vector<TokenId> tokens = c.prompt;
-      tokens.insert(tokens.end(), c.greedy.begin(), c.greedy.end() - 1);
-      const auto state = (*runner)->NewState(128);
-      ASSERT_TRUE(state.ok());
-      SequenceStep step = {
-          .tokens = tokens, .state = state->get(), .rows = LogitRows::kAll};
-      ASSERT_TRUE((*runner)->Forward({&step, 1}).ok());
-      const Rows rows = LogitsOf(step);
+      const Rows rows = GoldenRows(**runner, c.prompt, c.greedy);
+      ASSERT_EQ(rows.size(), c.prompt.size() + c.greedy.size() - 1);
       const std::size_t first = c.prompt.size() - 1;
       for (std::size_t k = 0; k < c.best.size(); ++k) {
         EXPECT_NEAR(rows[first][c.best[k]], c.best_logits[k], allowed.logit)

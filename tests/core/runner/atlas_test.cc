@@ -4,21 +4,22 @@
 
 #include <algorithm>
 #include <cmath>
-#include <fstream>
-#include <iterator>
 #include <memory>
-#include <sstream>
 #include <string>
 #include <vector>
 
 #include "gtest/gtest.h"
+#include "tests/core/runner/atlas_golden.h"
 #include "tests/core/runner/loaded_model.h"
 
 namespace fucina {
 namespace {
 
 using testing::Argmax;
-using testing::LogitsOf;
+using testing::GoldenRows;
+using testing::Ids;
+using testing::Numbers;
+using testing::ReadFile;
 using testing::Row;
 using testing::Rows;
 
@@ -26,13 +27,6 @@ constexpr TokenId kImEnd = 4058;
 // Where best and second are nearer than this, an engine that rounds
 // activations may choose the other.
 constexpr double kNearTie = 0.05;
-
-std::string ReadFile(const std::string& name) {
-  std::ifstream in(std::string(FUCINA_SOURCE_DIR) + "/" + name,
-                   std::ios::binary);
-  EXPECT_TRUE(in.good()) << name;
-  return {std::istreambuf_iterator<char>(in), {}};
-}
 
 struct Case {
   std::vector<TokenId> prompt;
@@ -52,20 +46,6 @@ struct Case {
   }
 };
 
-// The numbers of the array after `"key": [`, from `at` on, which moves behind.
-std::vector<double> Numbers(const std::string& json, const std::string& key,
-                            std::size_t& at) {
-  at = json.find("\"" + key + "\": [", at);
-  EXPECT_NE(at, std::string::npos) << key;
-  at = json.find('[', at) + 1;
-  const std::size_t end = json.find(']', at);
-  std::string text = json.substr(at, end - at);
-  std::replace(text.begin(), text.end(), ',', ' ');
-  std::istringstream in(text);
-  at = end;
-  return {std::istream_iterator<double>(in), {}};
-}
-
 std::vector<Case> ReadCases() {
   const std::string json = ReadFile("tests/goldens/atlas/q8_0.json");
   std::vector<Case> cases;
@@ -73,14 +53,10 @@ std::vector<Case> ReadCases() {
   while (begin != std::string::npos) {
     const std::size_t next = json.find("\"text\":", begin + 1);
     const std::string text = json.substr(begin, next - begin);
-    const auto numbers = [&text](const char* key) {
-      std::size_t at = 0;
-      return Numbers(text, key, at);
-    };
     Case c;
-    for (double id : numbers("ids")) c.prompt.push_back(TokenId(id));
-    for (double id : numbers("greedy_ids")) c.greedy.push_back(TokenId(id));
-    c.margins = numbers("greedy_margins");
+    c.prompt = Ids(text, "ids");
+    c.greedy = Ids(text, "greedy_ids");
+    c.margins = Numbers(text, "greedy_margins");
     const std::string bytes = ReadFile("tests/goldens/atlas/q8_0-" +
                                        std::to_string(cases.size()) + ".bin");
     c.logits.resize(bytes.size() / sizeof(float));
@@ -117,14 +93,8 @@ class Atlas : public ::testing::Test {
       const Case& c = cases[i];
       ASSERT_EQ(c.greedy.size(), 32U);
       ASSERT_EQ(c.margins.size(), 32U);
-      std::vector<TokenId> tokens = c.prompt;
-      tokens.insert(tokens.end(), c.greedy.begin(), c.greedy.end() - 1);
-      const auto state = (*runner)->NewState(128);
-      ASSERT_TRUE(state.ok());
-      SequenceStep step = {
-          .tokens = tokens, .state = state->get(), .rows = LogitRows::kAll};
-      ASSERT_TRUE((*runner)->Forward({&step, 1}).ok());
-      const Rows rows = LogitsOf(step);
+      const Rows rows = GoldenRows(**runner, c.prompt, c.greedy);
+      ASSERT_EQ(rows.size(), c.prompt.size() + c.greedy.size() - 1);
       compare(rows[c.prompt.size() - 1], c.logits);
       EXPECT_GE(c.Comparable(), i == 4 ? 20U : 8U);
       for (std::size_t k = 0; k < c.Comparable(); ++k) {

@@ -12,7 +12,6 @@
 // after a pause that doubles with every failure. Besides, an account bounds
 // what may be lost in all.
 
-#include <array>
 #include <cstdint>
 #include <utility>
 #include <vector>
