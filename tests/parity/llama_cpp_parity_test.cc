@@ -192,7 +192,7 @@ void ExpectClose(const char* style, const std::vector<float>& ours,
 TEST_P(LlamaCppParity, LastLogitsAgree) {
   const ParityModel& model = GetParam();
   const std::string stem = absl::StrCat("parity-", model.name);
-  const std::string weights = model.name.substr(model.name.find('-') + 1);
+  const std::string weights = model.name.substr(model.name.rfind('-') + 1);
   std::map<std::string, Golden> native = ReadGoldens("tiny.txt");
   const Golden& theirs = native[stem + ".gguf"];
   ASSERT_FALSE(theirs.logits.empty()) << "not recorded: " << stem;

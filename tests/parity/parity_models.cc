@@ -47,6 +47,22 @@ TinyModelSpec GlmSpec() {
   return spec;
 }
 
+// Shaped like GLM-4.5, the large one: head norms, heads that are together wider
+// than the model, a big query group, several dense layers in front, expert rows
+// of whole blocks, and a prediction layer with its own embedding and head.
+TinyModelSpec LargeGlmSpec() {
+  TinyModelSpec spec = GlmSpec();
+  spec.qk_norm = true;
+  spec.num_layers = 4;
+  spec.num_heads = 12;
+  spec.num_kv_heads = 1;
+  spec.leading_dense_layers = 2;
+  spec.expert_ffn_size = 256;
+  spec.expert_weights_scale = 2.5f;
+  spec.nextn_own_embedding_and_head = true;
+  return spec;
+}
+
 // "_K_M" files: more bits for what writes into the residual stream, Q6_K for
 // embedding and head.
 TinyWeightTypes Mix(DType base) {
@@ -150,6 +166,9 @@ std::vector<ParityModel> ParityModels() {
   TinyModelSpec normed = GlmSpec();  // the 355B has norms on q and k
   normed.qk_norm = true;
   add(normed, "q8_0", TinyWeightTypes::All(DType::kQ8_0));
+  add(LargeGlmSpec(), "large-f32", {});
+  add(LargeGlmSpec(), "large-q8_0", TinyWeightTypes::All(DType::kQ8_0));
+  add(LargeGlmSpec(), "large-q4_k_m", Mix(DType::kQ4_K));
   return models;
 }
 

@@ -19,7 +19,9 @@
 namespace fucina::testing {
 
 struct ParityModel {
-  std::string name;  // as in the golden: architecture, dash, weights
+  // As in the golden: architecture, a word for another shape, weights, with
+  // dashes between.
+  std::string name;
   TinyModelSpec spec;
   // Every matrix gets random blocks of this type; F32: as the spec says.
   DType random_blocks = DType::kF32;
