@@ -1,9 +1,12 @@
 #include "core/text/tool_call_parser.h"
 
+#include <algorithm>
 #include <utility>
+#include <vector>
 
 #include "absl/strings/ascii.h"
 #include "absl/strings/match.h"
+#include "absl/strings/str_split.h"
 #include "core/text/json_value.h"
 #include "fucina/diag/status_macros.h"
 
@@ -34,26 +37,112 @@ bool IsText(const Value* value, string_view text) {
          value->text() == text;
 }
 
-// Whether a parsed JSON value has a JSON Schema type.
-bool HasType(const Value& value, const std::string& type) {
+// The JSON Schema type of a parsed value.
+string_view TypeName(const Value& value) {
   switch (value.kind()) {
     case Value::Kind::kNone:
-      return type == "null";
+      return "null";
     case Value::Kind::kBool:
-      return type == "boolean";
+      return "boolean";
     case Value::Kind::kInt:
     case Value::Kind::kNumber:
-      return type == "integer" || type == "number";
+      return "integer";
     case Value::Kind::kFloat:
-      return type == "number";
+      return "number";
     case Value::Kind::kString:
-      return type == "string";
+      return "string";
     case Value::Kind::kList:
-      return type == "array";
+      return "array";
     case Value::Kind::kMap:
-      return type == "object";
+      return "object";
   }
-  return false;
+  return "";
+}
+
+// The types that one parameter's schema allows, as far as "type", "enum",
+// "const", "anyOf", "oneOf" and references into the same parameters say so;
+// schema generators write an optional text as anyOf and an enumeration as a
+// reference.
+class AllowedTypes {
+ public:
+  AllowedTypes(const Value* parameters, const Value* schema)
+      : parameters_(parameters) {
+    Collect(schema);
+  }
+
+  bool Has(string_view type) const {
+    return std::find(types_.begin(), types_.end(), type) != types_.end();
+  }
+  // Whether a type besides text allows `value`.
+  bool HasOtherFor(const Value& value) const {
+    return std::any_of(
+        types_.begin(), types_.end(),
+        [found = TypeName(value)](const std::string& type) {
+          return type != "string" &&
+                 (type == found || (type == "number" && found == "integer"));
+        });
+  }
+  bool IsOnlyText() const {
+    return !types_.empty() && std::all_of(types_.begin(), types_.end(),
+                                          [](const std::string& type) {
+                                            return type == "string";
+                                          });
+  }
+
+ private:
+  // A declaration comes from outside: it may refer to itself.
+  static constexpr int kMaxSchemas = 64;
+
+  void Collect(const Value* schema) {
+    if (schema == nullptr || ++seen_ > kMaxSchemas) return;
+    if (const Value* type = schema->Find("type")) {
+      AddEach(*type, [this](const Value& one) {
+        if (one.kind() == Value::Kind::kString) types_.push_back(one.text());
+      });
+    } else if (const Value* choices = schema->Find("enum")) {
+      AddEach(*choices, [this](const Value& one) { AddTypeOf(one); });
+    } else if (const Value* value = schema->Find("const")) {
+      AddTypeOf(*value);
+    }
+    for (const string_view key : {"anyOf", "oneOf"}) {
+      const Value* members = schema->Find(key);
+      if (members == nullptr || members->kind() != Value::Kind::kList) continue;
+      for (const Value& member : members->list()) Collect(&member);
+    }
+    const Value* reference = schema->Find("$ref");
+    if (reference != nullptr && reference->kind() == Value::Kind::kString) {
+      Collect(Target(reference->text()));
+    }
+  }
+  template <typename Add>
+  static void AddEach(const Value& value, Add add) {
+    if (value.kind() != Value::Kind::kList) return add(value);
+    for (const Value& one : value.list()) add(one);
+  }
+  void AddTypeOf(const Value& value) { types_.emplace_back(TypeName(value)); }
+  // "#/$defs/Name"; null for any other reference.
+  const Value* Target(string_view reference) const {
+    if (!Consume(&reference, "#/")) return nullptr;
+    const Value* at = parameters_;
+    for (const string_view key : absl::StrSplit(reference, '/')) {
+      if (at == nullptr) return nullptr;
+      at = at->Find(key);
+    }
+    return at;
+  }
+
+  const Value* parameters_;
+  std::vector<std::string> types_;
+  int seen_ = 0;
+};
+
+// What a tool may be called where nothing declares it; anything else between
+// the tags is not a call.
+bool IsPlainName(string_view name) {
+  return !name.empty() && std::all_of(name.begin(), name.end(), [](char c) {
+    return absl::ascii_isalnum(static_cast<unsigned char>(c)) ||
+           absl::StrContains("_.:-", c);
+  });
 }
 
 }  // namespace
@@ -112,31 +201,22 @@ std::optional<ToolCall> ToolCallParser::ParseJsonCall(string_view body) const {
 
 Value ToolCallParser::ArgumentValue(string_view tool, string_view key,
                                     string_view text) const {
-  const Value* type = nullptr;
+  const Value* parameters = nullptr;
+  const Value* schema = nullptr;
   if (const Value* function = FindTool(tool)) {
-    const Value* parameters = function->Find("parameters");
+    parameters = function->Find("parameters");
     const Value* properties =
         parameters == nullptr ? nullptr : parameters->Find("properties");
-    const Value* property =
-        properties == nullptr ? nullptr : properties->Find(key);
-    type = property == nullptr ? nullptr : property->Find("type");
+    schema = properties == nullptr ? nullptr : properties->Find(key);
   }
-  if (IsText(type, "string")) return Value::Data(text);
+  const AllowedTypes types(parameters, schema);
+  if (types.IsOnlyText()) return Value::Data(text);
   auto parsed = ParseJson("argument", text);
   if (!parsed.ok()) return Value::Data(text);
   // Where the schema allows a text and something else, "5" is a number only
   // if numbers are allowed.
-  if (type != nullptr && type->kind() == Value::Kind::kList) {
-    bool text_allowed = false, fits = false;
-    for (const Value& one : type->list()) {
-      if (one.kind() != Value::Kind::kString) continue;
-      if (one.text() == "string") {
-        text_allowed = true;
-      } else {
-        fits = fits || HasType(*parsed, one.text());
-      }
-    }
-    if (text_allowed && !fits) return Value::Data(text);
+  if (types.Has("string") && !types.HasOtherFor(*parsed)) {
+    return Value::Data(text);
   }
   return *std::move(parsed);
 }
@@ -145,7 +225,9 @@ std::optional<ToolCall> ToolCallParser::ParseGlmCall(string_view body) const {
   const std::size_t name_end =
       std::min(body.find('\n'), body.find("<arg_key>"));
   const string_view name = absl::StripAsciiWhitespace(body.substr(0, name_end));
-  if (name.empty() || name.find('<') != string_view::npos) return std::nullopt;
+  if (!IsPlainName(name) && (name.empty() || FindTool(name) == nullptr)) {
+    return std::nullopt;
+  }
   string_view rest =
       name_end == string_view::npos ? string_view() : body.substr(name_end);
   Value arguments = Value::MakeMap();
@@ -159,9 +241,12 @@ std::optional<ToolCall> ToolCallParser::ParseGlmCall(string_view body) const {
       return std::nullopt;
     }
     const auto text = TakeUntil(&rest, "</arg_value>");
-    if (!text.has_value()) return std::nullopt;
     const string_view clean_key = absl::StripAsciiWhitespace(*key);
-    if (clean_key.empty()) return std::nullopt;
+    // An opening tag inside tells of a closing one that is missing.
+    if (!text.has_value() || absl::StrContains(*text, "<arg_value>") ||
+        clean_key.empty() || absl::StrContains(clean_key, '<')) {
+      return std::nullopt;
+    }
     arguments.Set(clean_key, ArgumentValue(name, clean_key, *text));
   }
   return ToolCall{.name = std::string(name), .arguments = WriteJson(arguments)};

@@ -62,9 +62,11 @@ class ScriptDecoder : public Decoder {
 
 class ConversationTest : public ::testing::Test {
  protected:
-  void SetUp() override {
-    file_ =
-        GgufFile::Open(FUCINA_SOURCE_DIR "/models/atlas-6m-q8_0.gguf").value();
+  void SetUp() override { Use("atlas-6m-q8_0.gguf"); }
+
+  // The texts of another model.
+  void Use(const std::string& model) {
+    file_ = GgufFile::Open(FUCINA_SOURCE_DIR "/models/" + model).value();
     tokenizer_ = Tokenizer::FromGguf(*file_).value();
     template_ = ChatTemplate::FromGguf(*file_).value();
   }
@@ -326,6 +328,89 @@ TEST_F(ConversationTest, CancelledReplyStaysAsFarAsItGot) {
   EXPECT_LT(reply.content.size(), std::string("one two three").size());
   Say({"Fine."});
   EXPECT_EQ(conversation->Send("and now?")->content, "Fine.");
+}
+
+constexpr char kWeather[] =
+    R"([{"type":"function","function":{"name":"get_weather","parameters":)"
+    R"({"type":"object","properties":{"city":{"type":"string"}}}}}])";
+
+// A call, then the template's own rendering of it: what the model wrote is what
+// the next prompt says.
+struct FamilyCalls {
+  std::string model;
+  std::string end;  // the token with which the family ends such a reply
+  std::string call;
+};
+const FamilyCalls kFamilyCalls[] = {
+    {"atlas-6m-q8_0.gguf", "<|im_end|>",
+     "<tool_call>\n{\"name\": \"get_weather\", \"arguments\": {\"city\": "
+     "\"Oslo\"}}\n</tool_call>"},
+    {"atlas-glm-q8_0.gguf", "<|observation|>",
+     "<tool_call>get_weather\n<arg_key>city</arg_key>\n<arg_value>Oslo"
+     "</arg_value>\n</tool_call>"}};
+
+// CHAT-7: by the family's tokens and byte by byte, one call and two.
+TEST_F(ConversationTest, ToolCallsOfEitherFamilyAreDelivered) {
+  for (const FamilyCalls& family : kFamilyCalls) {
+    Use(family.model);
+    for (const bool by_bytes : {false, true}) {
+      for (const int calls : {1, 2}) {
+        SCOPED_TRACE(absl::StrCat(family.model, by_bytes, calls));
+        std::string text = "Checking.";
+        for (int i = 0; i < calls; ++i) {
+          absl::StrAppend(&text, "\n", family.call);
+        }
+        by_bytes ? SayBytes(text) : Say({text});
+        const TokenId end = tokenizer_->FindSpecial(family.end).value();
+        if (!by_bytes) decoder_.script.pop_back();
+        decoder_.script.push_back(end);
+        const auto conversation =
+            Make({.enable_thinking = false, .tools_json = kWeather});
+        std::string heard;
+        const Reply reply =
+            conversation
+                ->Send("Weather?", {.on_piece =
+                                        [&](const ReplyPiece& piece) {
+                                          absl::StrAppend(
+                                              &heard, piece.text,
+                                              piece.tool_call.name,
+                                              piece.tool_call.arguments, ";");
+                                        }})
+                .value();
+        EXPECT_EQ(reply.finish_reason, FinishReason::kStopToken);
+        EXPECT_EQ(reply.content, "Checking.");
+        ASSERT_EQ(reply.tool_calls.size(), static_cast<std::size_t>(calls));
+        for (const ToolCall& call : reply.tool_calls) {
+          EXPECT_EQ(call.name, "get_weather");
+          EXPECT_EQ(call.arguments, "{\"city\":\"Oslo\"}");
+        }
+        EXPECT_THAT(heard, EndsWith("get_weather{\"city\":\"Oslo\"};"));
+        EXPECT_EQ(conversation->messages().back().tool_calls.size(),
+                  reply.tool_calls.size());
+        EXPECT_THAT(conversation->Preview("And now?")->rendered.Text(),
+                    HasSubstr(text));
+      }
+    }
+  }
+}
+
+// CHAT-8: cut at every byte, the reply is text and nothing is refused.
+TEST_F(ConversationTest, ACutToolCallIsText) {
+  for (const FamilyCalls& family : kFamilyCalls) {
+    Use(family.model);
+    for (std::size_t size = 1; size < family.call.size(); ++size) {
+      const std::string text = family.call.substr(0, size);
+      SCOPED_TRACE(text);
+      SayBytes(text);
+      decoder_.script.push_back(tokenizer_->FindSpecial(family.end).value());
+      const auto conversation =
+          Make({.enable_thinking = false, .tools_json = kWeather});
+      const absl::StatusOr<Reply> reply = conversation->Send("Weather?");
+      ASSERT_TRUE(reply.ok()) << reply.status();
+      EXPECT_EQ(reply->content, text);
+      EXPECT_TRUE(reply->tool_calls.empty());
+    }
+  }
 }
 
 TEST_F(ConversationTest, BadOptionsAreRefusedAtOnce) {

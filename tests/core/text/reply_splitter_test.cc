@@ -1,118 +1,26 @@
 #include "fucina/text/reply_splitter.h"
 
-#include <gtest/gtest.h>
-
 #include <random>
 #include <string>
 #include <vector>
 
-#include "absl/strings/str_cat.h"
+#include "absl/status/status.h"
+#include "gtest/gtest.h"
+#include "tests/core/text/reply_pieces.h"
 
 namespace fucina {
 namespace {
 
-constexpr char kTools[] =
-    R"([{"type":"function","function":{"name":"get_weather","parameters":)"
-    R"({"type":"object","properties":{"city":{"type":"string"},"n":{"type":)"
-    R"("integer"},"any":{"type":["string","null"]},"num":{"type":["number",)"
-    R"("string"]},"list":{"type":"array"},"free":{}}}}}])";
-
-// Pieces as one text: T(thinking) C(content) F(name arguments), neighbours of
-// one kind merged.
-class Log {
- public:
-  void Add(const std::vector<ReplyPiece>& pieces) {
-    for (const ReplyPiece& piece : pieces) {
-      if (piece.kind == ReplyPiece::Kind::kToolCall) {
-        Close();
-        absl::StrAppend(&text_, "F(", piece.tool_call.name, " ",
-                        piece.tool_call.arguments, ")");
-        continue;
-      }
-      EXPECT_FALSE(piece.text.empty());
-      const char kind = piece.kind == ReplyPiece::Kind::kThinking ? 'T' : 'C';
-      if (kind != open_) {
-        Close();
-        open_ = kind;
-        absl::StrAppend(&text_, std::string(1, kind), "(");
-      }
-      text_ += piece.text;
-    }
-  }
-  std::string Take() {
-    Close();
-    return text_;
-  }
-
- private:
-  void Close() {
-    if (open_ != '\0') text_ += ")";
-    open_ = '\0';
-  }
-  std::string text_;
-  char open_ = '\0';
-};
-
-std::unique_ptr<ReplySplitter> Make(const ReplySplitterOptions& options) {
-  auto out = ReplySplitter::Create(options);
-  EXPECT_TRUE(out.ok()) << out.status();
-  return *std::move(out);
-}
-
-std::string Whole(const ReplySplitterOptions& options,
-                  const std::string& reply) {
-  const auto splitter = Make(options);
-  Log log;
-  log.Add(splitter->Push(reply));
-  log.Add(splitter->Finish());
-  return absl::StrCat(
-      log.Take(),
-      splitter->stopped() ? absl::StrCat("#", splitter->stop_index()) : "");
-}
-
-std::string InPieces(const ReplySplitterOptions& options,
-                     const std::string& reply,
-                     const std::vector<std::size_t>& cuts) {
-  const auto splitter = Make(options);
-  Log log;
-  std::size_t at = 0;
-  for (const std::size_t cut : cuts) {
-    log.Add(splitter->Push(reply.substr(at, cut - at)));
-    at = cut;
-  }
-  log.Add(splitter->Push(reply.substr(at)));
-  log.Add(splitter->Finish());
-  return absl::StrCat(
-      log.Take(),
-      splitter->stopped() ? absl::StrCat("#", splitter->stop_index()) : "");
-}
+using testing::ExpectAll;
+using testing::Hermes;
+using testing::InPieces;
+using testing::kTools;
+using testing::Log;
+using testing::Make;
+using testing::Whole;
 
 ReplySplitterOptions Thinking(PromptThinking thinking) {
   return {.thinking = thinking};
-}
-
-ReplySplitterOptions Hermes() {
-  return {.tool_calls = ToolCallFormat::kHermes, .tools_json = kTools};
-}
-
-ReplySplitterOptions Glm() {
-  return {.tool_calls = ToolCallFormat::kGlm, .tools_json = kTools};
-}
-
-struct Case {
-  std::string reply;
-  std::string want;
-};
-
-// Whole and byte by byte.
-void ExpectAll(const ReplySplitterOptions& options,
-               const std::vector<Case>& cases) {
-  for (const Case& c : cases) {
-    EXPECT_EQ(Whole(options, c.reply), c.want) << c.reply;
-    std::vector<std::size_t> cuts;
-    for (std::size_t i = 1; i < c.reply.size(); ++i) cuts.push_back(i);
-    EXPECT_EQ(InPieces(options, c.reply, cuts), c.want) << c.reply;
-  }
 }
 
 TEST(ReplySplitter, ALeadingBlockIsThinking) {
@@ -179,144 +87,6 @@ TEST(ReplySplitter, TellsWhetherItIsThinking) {
   EXPECT_TRUE(Make({.thinking = PromptThinking::kOpen})->in_thinking());
   EXPECT_FALSE(
       Make({.raw = true, .thinking = PromptThinking::kOpen})->in_thinking());
-}
-
-TEST(ReplySplitter, QwenCallsAreJsonInTags) {
-  const std::string call =
-      "<tool_call>\n{\"name\": \"get_weather\", \"arguments\": {\"city\": "
-      "\"Paris\"}}\n</tool_call>";
-  const std::string want = "F(get_weather {\"city\":\"Paris\"})";
-  ExpectAll(
-      Hermes(),
-      {
-          {call, want},
-          {"Checking.\n" + call + "\n" + call + "\n",
-           "C(Checking.)" + want + want},
-          {"<think>\nhm\n</think>\n\n" + call, "T(hm)" + want},
-          {"<think>" + call + "</think>x", "T(" + call + ")C(x)"},
-          {call + " and more", want + "C(and more)"},
-          {"a " + call + " b ", "C(a)" + want + "C(b )"},
-          {"<tool_call>{\"name\":\"f\"}</tool_call>", "F(f {})"},
-          {"<tool_call>{\"name\":\"f\",\"arguments\":null}</tool_call>",
-           "F(f {})"},
-          {"<tool_call>{\"name\":\"f\",\"arguments\":\"{\\\"a\\\": "
-           "[1]}\"}</tool_call>",
-           "F(f {\"a\":[1]})"},
-          {"<tool_call>{\"arguments\":{\"é\":1.50,\"b\":1e2},\"name\":\"f\"}"
-           "</tool_call>",
-           "F(f {\"é\":1.5,\"b\":100.0})"},
-          // The other family's spelling.
-          {"<tool_call>get_weather\n<arg_key>city</arg_key>\n<arg_value>Rome"
-           "</arg_value>\n</tool_call>",
-           "F(get_weather {\"city\":\"Rome\"})"},
-      });
-}
-
-TEST(ReplySplitter, MalformedCallsAreText) {
-  std::vector<Case> cases;
-  for (const std::string body :
-       {"{\"name\": \"f\", \"arguments\": {",
-        "{\"name\": \"f\"",
-        "",
-        " ",
-        "{}",
-        "{\"name\": \"\"}",
-        "{\"name\": 5}",
-        "[1]",
-        "plain",
-        "{\"name\": \"f\", \"arguments\": 5}",
-        "{\"name\": \"f\", \"arguments\": \"no\"}",
-        "{\"name\": \"f\", \"arguments\": []}",
-        "{\"name\": \"f}",
-        "{\"name\": \"\xFF\"}",
-        "{'name': 'f'}",
-        "<arg_key>a</arg_key><arg_value>b</arg_value>",
-        "f<arg_key>a</arg_key>",
-        "f<arg_key>a",
-        "f x<arg_value>b</arg_value>",
-        "f<arg_key>a</arg_key>x<arg_value>b</arg_value>",
-        "f<arg_key> </arg_key><arg_value>b</arg_value>",
-        "<tool_call>{\"name\":\"f\"}"}) {
-    const std::string text = absl::StrCat("<tool_call>", body, "</tool_call>");
-    cases.push_back({text, absl::StrCat("C(", text, ")")});
-    const std::string cut = absl::StrCat("a\n<tool_call>", body);
-    cases.push_back({cut, absl::StrCat("C(", cut, ")")});
-  }
-  cases.push_back({"a <tool_cal", "C(a <tool_cal)"});
-  cases.push_back({"a <tool_call", "C(a <tool_call)"});
-  const std::string deep = "<tool_call>{\"name\":\"f\",\"arguments\":{\"a\":" +
-                           std::string(5000, '[') + std::string(5000, ']') +
-                           "}}</tool_call>";
-  cases.push_back({deep, "C(" + deep + ")"});
-  ExpectAll(Hermes(), cases);
-}
-
-TEST(ReplySplitter, GlmCallsAreKeysAndValues) {
-  auto pair = [](const std::string& key, const std::string& value) {
-    return absl::StrCat("<arg_key>", key, "</arg_key>\n<arg_value>", value,
-                        "</arg_value>\n");
-  };
-  ExpectAll(
-      Glm(),
-      {
-          {"\n<tool_call>get_weather\n" + pair("city", "Paris") +
-               "</tool_call>",
-           "F(get_weather {\"city\":\"Paris\"})"},
-          // The schema decides: a city is a text even if it reads as a number.
-          {"<tool_call>get_weather\n" + pair("city", "5") + pair("n", "5") +
-               pair("any", "7") + pair("num", "7") + pair("list", "[1, {}]") +
-               pair("free", "true") + pair("other", "not json") +
-               "</tool_call>",
-           "F(get_weather {\"city\":\"5\",\"n\":5,\"any\":\"7\",\"num\":7,"
-           "\"list\":[1,{}],\"free\":true,\"other\":\"not json\"})"},
-          {"<tool_call>get_weather\n" + pair("any", "null") + "</tool_call>",
-           "F(get_weather {\"any\":null})"},
-          {"<tool_call>get_weather\n" + pair("city", " two\nlines ") +
-               "</tool_call>",
-           "F(get_weather {\"city\":\" two\\nlines \"})"},
-          {"<tool_call>now</tool_call>", "F(now {})"},
-          {"<tool_call>now\n</tool_call>", "F(now {})"},
-          {"<tool_call>get_weather<arg_key>city</arg_key><arg_value>x"
-           "</arg_value></tool_call>",
-           "F(get_weather {\"city\":\"x\"})"},
-          {"Hm.\n<tool_call>a</tool_call>\n<tool_call>b</tool_call>",
-           "C(Hm.)F(a {})F(b {})"},
-          {"<tool_call>{\"name\": \"f\", \"arguments\": {}}</tool_call>",
-           "F(f {})"},
-          {"<tool_call>a<b</tool_call>", "C(<tool_call>a<b</tool_call>)"},
-      });
-}
-
-TEST(ReplySplitter, ABareJsonCallIsOneWhenTheToolExists) {
-  const std::string call =
-      "{\"name\": \"get_weather\", \"arguments\": {\"n\": 2}}";
-  for (const ReplySplitterOptions& options : {Hermes(), Glm()}) {
-    ExpectAll(
-        options,
-        {
-            {call, "F(get_weather {\"n\":2})"},
-            {"\n" + call + "\n", "F(get_weather {\"n\":2})"},
-            {"<think>x</think>" + call, "T(x)F(get_weather {\"n\":2})"},
-            {"{\"name\": \"nope\", \"arguments\": {}}",
-             "C({\"name\": \"nope\", \"arguments\": {}})"},
-            {"{\"name\": \"get_weather\"", "C({\"name\": \"get_weather\")"},
-            {call + " is it", "C(" + call + " is it)"},
-            {"{\"a\": 1}", "C({\"a\": 1})"},
-            {"{\"na", "C({\"na)"},
-            {"{}", "C({})"},
-        });
-  }
-}
-
-TEST(ReplySplitter, WithoutToolsCallsAreText) {
-  const std::string call = "<tool_call>{\"name\":\"f\"}</tool_call>\n";
-  ExpectAll({.tool_calls = ToolCallFormat::kHermes},
-            {{call, "C(" + call + ")"}});
-  ExpectAll({.tools_json = kTools}, {{call, "C(" + call + ")"}});
-  const auto splitter = Make(Hermes());
-  splitter->Push("<tool_call>{\"name\":\"f\"}</tool_call>");
-  EXPECT_TRUE(splitter->has_tool_call());
-  EXPECT_FALSE(Make(Hermes())->has_tool_call());
 }
 
 TEST(ReplySplitter, StopStringsEndTheReplyBeforeThem) {
