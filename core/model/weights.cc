@@ -46,6 +46,13 @@ bool IsPlainFloat(DType dtype) {
 
 }  // namespace
 
+std::string NameInFile(const GgufFile& file, absl::string_view name) {
+  const absl::string_view bare = name.substr(0, name.rfind('.'));
+  const bool only_bare =
+      file.FindTensor(name) == nullptr && file.FindTensor(bare) != nullptr;
+  return std::string(only_bare ? bare : name);
+}
+
 Weights::Weights(const GgufFile& file)
     : file_(file), seen_(file.tensors().size()) {}
 

@@ -12,6 +12,7 @@
 #include "absl/strings/str_cat.h"
 #include "core/runner/key_reader.h"
 #include "fucina/diag/status_macros.h"
+#include "fucina/model/weights.h"
 
 namespace fucina {
 namespace {
@@ -73,6 +74,11 @@ std::string BlockTensor(std::int64_t layer, absl::string_view name) {
   return absl::StrCat("blk.", layer, ".", name);
 }
 
+// The tensor by which a prediction layer is known.
+std::string PredictionTensor(std::int64_t layer) {
+  return BlockTensor(layer, "nextn.eh_proj.weight");
+}
+
 // One compilation: fields are filled in the order in which they depend on each
 // other, each step returning the first contradiction.
 class Compiler {
@@ -111,6 +117,10 @@ class Compiler {
           file_.display_name(), ": tensor '", name, "' is missing; ", why));
     }
     return info;
+  }
+  bool BlockPredicts(std::int64_t layer) const {
+    return file_.FindTensor(NameInFile(file_, PredictionTensor(layer))) !=
+           nullptr;
   }
   // Whether any block of the trunk has one of `names`.
   bool AnyBlockHas(std::initializer_list<absl::string_view> names) const {
@@ -208,20 +218,25 @@ class Compiler {
             absl::StrCat("less than the ", blocks, " blocks of '",
                          keys_.Key(kBlockCount), "'"));
       }
-      const std::string first =
-          BlockTensor(blocks - nextn, "nextn.eh_proj.weight");
-      if (nextn > 0 && file_.FindTensor(first) == nullptr) {
+      if (nextn > 0 && !BlockPredicts(blocks - nextn)) {
+        if (BlockPredicts(blocks)) {
+          d_.notes.push_back(absl::StrCat(
+              "'", keys_.Key(kBlockCount), "' does not count the ", nextn,
+              " prediction layer(s) behind its ", blocks, " blocks"));
+          d_.num_layers = static_cast<int>(blocks);
+          d_.nextn_layers = static_cast<int>(nextn);
+          return absl::OkStatus();
+        }
         d_.notes.push_back(
             absl::StrCat("the file announces ", nextn,
-                         " prediction layer(s) but holds no tensor '", first,
+                         " prediction layer(s) but holds no tensor '",
+                         PredictionTensor(blocks - nextn),
                          "': drafting with them is not possible"));
       }
       // Unannounced: some writers count the layer among the blocks, some do
       // not. A block with these tensors is never one of the trunk.
       if (nextn == 0) {
-        while (nextn + 1 < blocks &&
-               file_.FindTensor(BlockTensor(
-                   blocks - nextn - 1, "nextn.eh_proj.weight")) != nullptr) {
+        while (nextn + 1 < blocks && BlockPredicts(blocks - nextn - 1)) {
           ++nextn;
         }
         if (nextn > 0) {

@@ -86,11 +86,9 @@ class LayerFinder {
     FUCINA_ASSIGN_OR_RETURN(t.router,
                             Linear("ffn_gate_inp", hidden, count, false));
     if (d_.router_bias) {
-      const std::string usual = At("exp_probs_b.bias");
       FUCINA_ASSIGN_OR_RETURN(
           t.selection_bias,
-          weights_.Vector(weights_.Has(usual) ? usual : At("exp_probs_b"),
-                          count));
+          weights_.Vector(weights_.NameOf(At("exp_probs_b.bias")), count));
     }
     const std::string merged = At("ffn_gate_up_exps.weight");
     if (weights_.Has(merged)) {
@@ -127,7 +125,8 @@ void SkipPredictionLayers(const Weights& weights, const Descriptor& d) {
     skipped += weights.Ignore(absl::StrCat("blk.", layer, "."));
   }
   const std::string unannounced = absl::StrCat("blk.", layer, ".");
-  if (weights.Has(absl::StrCat(unannounced, "nextn.eh_proj.weight"))) {
+  if (weights.Has(
+          weights.NameOf(absl::StrCat(unannounced, "nextn.eh_proj.weight")))) {
     skipped += weights.Ignore(unannounced);
   }
   if (skipped > 0) {
@@ -149,12 +148,14 @@ absl::StatusOr<ModelTensors> FindModelTensors(const Weights& weights,
                           weights.Matrix("token_embd.weight", {vocab, hidden}));
   FUCINA_ASSIGN_OR_RETURN(
       t.output_norm,
-      weights.Vector(absl::StrCat(d.output_norm, ".weight"), hidden));
+      weights.Vector(weights.NameOf(absl::StrCat(d.output_norm, ".weight")),
+                     hidden));
   t.output.weight = t.embedding;
   if (!d.tied_output) {
     FUCINA_ASSIGN_OR_RETURN(
         t.output.weight,
-        weights.Matrix(absl::StrCat(d.output, ".weight"), {vocab, hidden}));
+        weights.Matrix(weights.NameOf(absl::StrCat(d.output, ".weight")),
+                       {vocab, hidden}));
   }
   if (d.output_bias) {
     FUCINA_ASSIGN_OR_RETURN(t.output.bias,

@@ -38,9 +38,12 @@ Descriptor DescribeHead(const Weights& weights, Descriptor d) {
   d.notes.clear();
   const std::string nextn = absl::StrCat("blk.", d.first_block, ".nextn.");
   const std::string norm = absl::StrCat(nextn, "shared_head_norm");
-  if (weights.Has(absl::StrCat(norm, ".weight"))) d.output_norm = norm;
+  const auto has = [&weights](absl::string_view name) {
+    return weights.Has(weights.NameOf(absl::StrCat(name, ".weight")));
+  };
+  if (has(norm)) d.output_norm = norm;
   const std::string output = absl::StrCat(nextn, "shared_head_head");
-  if (weights.Has(absl::StrCat(output, ".weight"))) {
+  if (has(output)) {
     d.output = output;
     d.tied_output = false;
   }
@@ -54,7 +57,11 @@ absl::StatusOr<std::shared_ptr<const MtpHead>> MtpHead::Load(
     const RunnerOptions& options) {
   const Weights weights(file);
   const std::string nextn = absl::StrCat("blk.", trunk.num_layers, ".nextn.");
-  const std::string proj = absl::StrCat(nextn, "eh_proj.weight");
+  // Some files spell these tensors without the suffix.
+  const auto name = [&](absl::string_view of) {
+    return weights.NameOf(absl::StrCat(nextn, of, ".weight"));
+  };
+  const std::string proj = name("eh_proj");
   if (!weights.Has(proj)) {
     return absl::FailedPreconditionError(absl::StrCat(
         file.display_name(), ": has no prediction layer (no tensor '", proj,
@@ -68,17 +75,13 @@ absl::StatusOr<std::shared_ptr<const MtpHead>> MtpHead::Load(
   FUCINA_ASSIGN_OR_RETURN(
       head->trunk_norm_,
       weights.Vector(absl::StrCat(trunk.output_norm, ".weight"), hidden));
-  FUCINA_ASSIGN_OR_RETURN(
-      head->enorm_,
-      weights.Vector(absl::StrCat(nextn, "enorm.weight"), hidden));
-  FUCINA_ASSIGN_OR_RETURN(
-      head->hnorm_,
-      weights.Vector(absl::StrCat(nextn, "hnorm.weight"), hidden));
+  FUCINA_ASSIGN_OR_RETURN(head->enorm_, weights.Vector(name("enorm"), hidden));
+  FUCINA_ASSIGN_OR_RETURN(head->hnorm_, weights.Vector(name("hnorm"), hidden));
   FUCINA_ASSIGN_OR_RETURN(const GgufTensorInfo* eh_proj,
                           weights.Matrix(proj, {hidden, 2 * hidden}));
   FUCINA_ASSIGN_OR_RETURN(
       head->eh_proj_, ops::PackedLinear::Pack(GgufFile::View(*eh_proj), pool));
-  const std::string own = absl::StrCat(nextn, "embed_tokens.weight");
+  const std::string own = name("embed_tokens");
   FUCINA_ASSIGN_OR_RETURN(
       const GgufTensorInfo* embedding,
       weights.Matrix(weights.Has(own) ? own : "token_embd.weight",

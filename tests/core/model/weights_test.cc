@@ -54,6 +54,17 @@ class WeightsTest : public ::testing::Test {
   std::unique_ptr<GgufFile> file_;
 };
 
+TEST_F(WeightsTest, NamesATensorWithOrWithoutItsSuffix) {
+  const Weights weights(*file_);
+  EXPECT_EQ(weights.NameOf("matrix.weight"), "matrix");
+  EXPECT_EQ(weights.NameOf("vector.bias"), "vector");
+  EXPECT_EQ(weights.NameOf("matrix"), "matrix");
+  EXPECT_EQ(weights.NameOf("extra.1"), "extra.1");
+  EXPECT_EQ(weights.NameOf("none.weight"), "none.weight");
+  EXPECT_EQ(weights.NameOf("none"), "none");
+  EXPECT_EQ(weights.NameOf(""), "");
+}
+
 TEST_F(WeightsTest, FindsAMatrixByNameAndShape) {
   const Weights weights(*file_);
   const auto found = weights.Matrix("matrix", {2, 3});

@@ -14,6 +14,7 @@ namespace fucina {
 namespace {
 
 using ::testing::AllOf;
+using ::testing::ElementsAre;
 using testing::FileEdit;
 using ::testing::HasSubstr;
 using ::testing::IsEmpty;
@@ -222,6 +223,24 @@ TEST(Descriptor, PredictionLayersPresentButNotAnnounced) {
                          .Make();
   EXPECT_EQ(Describe(behind, testing::kGlm4Moe).num_layers, 2);
   EXPECT_EQ(Describe(behind, testing::kGlm4Moe).nextn_layers, 0);
+  // Without the suffix: a block that predicts is none of the trunk.
+  OwnedFile bare =
+      FileEdit(SeededFixture("G"))
+          .Drop("glm4moe.nextn_predict_layers")
+          .Rename("blk.2.nextn.eh_proj.weight", "blk.2.nextn.eh_proj")
+          .Make();
+  EXPECT_EQ(Describe(bare, testing::kGlm4Moe).num_layers, 2);
+  EXPECT_EQ(Describe(bare, testing::kGlm4Moe).nextn_layers, 1);
+}
+
+TEST(Descriptor, PredictionLayersAnnouncedButNotCounted) {
+  OwnedFile file =
+      FileEdit(SeededFixture("G")).Int("glm4moe.block_count", 2).Make();
+  const Descriptor d = Describe(file, testing::kGlm4Moe);
+  EXPECT_EQ(d.num_layers, 2);
+  EXPECT_EQ(d.nextn_layers, 1);
+  EXPECT_THAT(d.notes, ElementsAre("'glm4moe.block_count' does not count the 1 "
+                                   "prediction layer(s) behind its 2 blocks"));
 }
 
 TEST(Descriptor, MissingThetaIsNoted) {

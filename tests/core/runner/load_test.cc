@@ -4,6 +4,8 @@
 #include <string>
 #include <vector>
 
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_split.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
 #include "tests/core/runner/loaded_model.h"
@@ -111,24 +113,54 @@ TEST(Load, BothSpellingsOfTheSelectionBiasMeanTheSame) {
   EXPECT_EQ(usual.All(tokens), other.All(tokens));
 }
 
-// The prediction layer of GLM: announced or not, there or not, the trunk is the
+// The prediction layer's own tensors without their suffix, as some files have
+// them.
+void SpellBare(FileEdit& edit) {
+  for (absl::string_view name : {"eh_proj", "enorm", "hnorm", "embed_tokens",
+                                 "shared_head_head", "shared_head_norm"}) {
+    const std::string bare = absl::StrCat("blk.2.nextn.", name);
+    edit.Rename(absl::StrCat(bare, ".weight"), bare);
+  }
+}
+
+// LOAD-16. The prediction layer of GLM: announced or not, counted or not, there
+// or not, of either spelling, with a head of its own or not: the trunk is the
 // same and a strict load succeeds.
 TEST(Load, PredictionLayersDoNotTouchTheTrunk) {
   const auto tokens = RandomTokens(2, 9, 64);
   const Rows expected =
       LoadedModel(SeededFixture("G"), {.strict = true}).All(tokens);
   std::vector<FileEdit> edits;
-  edits.emplace_back(SeededFixture("G")).Drop("glm4moe.nextn_predict_layers");
-  edits.emplace_back(SeededFixture("G"))
-      .Drop("glm4moe.nextn_predict_layers")
-      .Int("glm4moe.block_count", 2);
+  for (const bool own : {false, true}) {
+    testing::TinyModelSpec spec = SeededFixture("G");
+    spec.nextn_own_embedding_and_head = own;
+    for (const bool bare : {false, true}) {
+      for (const bool announced : {true, false}) {
+        for (const bool counted : {true, false}) {
+          FileEdit& edit = edits.emplace_back(spec);
+          if (bare) SpellBare(edit);
+          if (!announced) edit.Drop("glm4moe.nextn_predict_layers");
+          if (!counted) edit.Int("glm4moe.block_count", 2);
+        }
+      }
+    }
+  }
+  // Announced as none.
+  edits.emplace_back(SeededFixture("G")).Int("glm4moe.nextn_predict_layers", 0);
   FileEdit& absent = edits.emplace_back(SeededFixture("G"));
   OwnedFile base(testing::TinyModelBytes(SeededFixture("G")));
   for (const GgufTensorInfo& info : base.file->tensors()) {
     if (info.name.substr(0, 6) == "blk.2.") absent.DropTensor(info.name);
   }
-  for (FileEdit& edit : edits) {
-    LoadedModel model(edit.Make(), {.strict = true});
+  for (std::size_t i = 0; i < edits.size(); ++i) {
+    SCOPED_TRACE(i);
+    ::testing::internal::CaptureStderr();
+    LoadedModel model(edits[i].Make(), {.strict = true});
+    // Said once, when there is something to say.
+    const std::string said = ::testing::internal::GetCapturedStderr();
+    const std::vector<std::string> parts =
+        absl::StrSplit(said, " tensors of the prediction layer are not used");
+    EXPECT_EQ(parts.size(), i + 1 < edits.size() ? 2U : 1U) << said;
     EXPECT_EQ(model.runner().info().num_layers, 2);
     EXPECT_EQ(model.All(tokens), expected);
   }

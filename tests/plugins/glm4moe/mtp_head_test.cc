@@ -4,9 +4,14 @@
 
 #include <algorithm>
 #include <cmath>
+#include <string>
+#include <utility>
+#include <vector>
 
+#include "absl/strings/str_cat.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
+#include "tests/core/runner/file_edit.h"
 #include "tests/core/runner/oracle_golden.h"
 #include "tests/core/runner/oracle_models.h"
 #include "tests/plugins/glm4moe/loaded_glm.h"
@@ -79,13 +84,32 @@ constexpr Published kPublished[] = {
      {-0.438386F, -0.652979F, 0.146743F, 0.177088F},
      {0.020493F, -0.347515F, -0.681783F, -0.622329F}}};
 
+// The file as written, or its prediction tensors without their suffix.
+std::string Spelled(const testing::TinyModelSpec& spec, bool bare) {
+  testing::FileEdit edit(spec);
+  if (bare) {
+    for (absl::string_view name : {"eh_proj", "enorm", "hnorm", "embed_tokens",
+                                   "shared_head_head", "shared_head_norm"}) {
+      const std::string without = absl::StrCat("blk.2.nextn.", name);
+      edit.Rename(absl::StrCat(without, ".weight"), without);
+    }
+  }
+  return edit.Make().bytes;
+}
+
+// In either spelling (LOAD-16).
 TEST(MtpHead, ComputesThePublishedGuesses) {
   const std::vector<TokenId> prompt = {5, 61, 2, 33, 17};
-  for (const char* style : {"fused", "host_reference"}) {
+  for (const auto& [style, bare] :
+       std::vector<std::pair<std::string, bool>>{{"fused", false},
+                                                 {"fused", true},
+                                                 {"host_reference", false},
+                                                 {"host_reference", true}}) {
     for (const Published& expected : kPublished) {
       testing::TinyModelSpec spec = SeededFixture(expected.fixture);
       spec.nextn_own_embedding_and_head = expected.own_tensors;
-      LoadedGlm model(spec, {{"block_style", style}, {"cache_type", "f32"}});
+      LoadedGlm model(Spelled(spec, bare),
+                      {{"block_style", style}, {"cache_type", "f32"}});
       ASSERT_TRUE(model.decoder.ok()) << model.decoder.status();
       auto loaded = model.glm().Head();
       ASSERT_TRUE(loaded.ok()) << loaded.status();

@@ -22,6 +22,11 @@
 
 namespace fucina {
 
+// `name`, or `name` without its last suffix (".weight", ".bias") when only that
+// is in the file: some converters drop it from the tensors that not every
+// family has.
+FUCINA_API std::string NameInFile(const GgufFile& file, absl::string_view name);
+
 class FUCINA_API Weights {
  public:
   // Shapes are written outermost first: GGUF ne {in, out} is {out, in} here.
@@ -36,6 +41,10 @@ class FUCINA_API Weights {
   const GgufFile& file() const { return file_; }
   // Whether the file has the tensor. Marks nothing.
   bool Has(absl::string_view name) const;
+  // The tensor's name with or without suffix, as NameInFile says.
+  std::string NameOf(absl::string_view name) const {
+    return NameInFile(file_, name);
+  }
 
   // A matrix (or a stack of matrices) of any weight type.
   // NotFound when it is missing, InvalidArgument when type or shape are not as
