@@ -27,6 +27,7 @@
 #include "cli/interrupt.h"
 #include "cli/progress.h"
 #include "cli/run_flags.h"
+#include "cli/spec_modes.h"
 #include "cli/streams_mode.h"
 #include "cli/token_ids.h"
 #include "cli/verify_modes.h"
@@ -215,6 +216,9 @@ absl::Status RunMeasured(const RunFlags& flags, const Pipeline& pipeline,
     options.num_streams = flags.streams;
     options.repetitions = flags.bench;
     options.stop_token = StopToken(config);
+    if (pipeline.drafter_kind != nullptr) {
+      options.make_drafter = [&pipeline] { return MakeDrafter(pipeline); };
+    }
     options.json_path = flags.bench_json;
     options.facts = &facts;
     return RunStreams(*pipeline.decoder, pipeline.tokenizer.get(), prompts,
@@ -252,6 +256,16 @@ absl::Status RunPromptMode(const RunFlags& flags, const Pipeline& pipeline,
     return WithExitCode(
         VerifyCache(decoder, tokens, *flags.verify_cache, std::cout),
         ExitCode::kFile);
+  }
+  if (flags.spec_bench) {
+    constexpr int kFewest = 5;
+    return RunSpecBench(decoder, tokens, kFewest, std::cout);
+  }
+  if (flags.verify_spec.has_value()) {
+    return WithExitCode(VerifySpec(
+                            decoder, tokens, *flags.verify_spec,
+                            [&] { return MakeDrafter(pipeline); }, std::cout),
+                        ExitCode::kFile);
   }
   if (flags.verify_batch.has_value()) {
     return WithExitCode(

@@ -35,6 +35,7 @@ examples:
   fucina run model.gguf --bench 5
   fucina run model.gguf --gen 65 --bench 5 --bench-depth 4096
   fucina run model.gguf --prompt "Once" --gen 32 --streams 4
+  fucina run --spec --chat "Repeat after me: one two three" --no-think
 )";
 
 constexpr absl::string_view kHelpTail =
@@ -89,6 +90,10 @@ constexpr ModeFlag kModeFlags[] = {
      "compare N cached steps with forwards of the whole sequence"},
     {"--verify-batch", "N",
      "compare batches of up to N tokens with single steps, bit by bit"},
+    {"--verify-spec", "N",
+     "write N tokens with and without drafts and compare them; status 3 when "
+     "they differ"},
+    {"--spec-bench", "", "print what verifying drafts costs"},
     {"--option", "NAME=VALUE", "an option of the family; see fucina plugins"},
     {"--mtp", "[=DEPTH]",
      "draft with the model's own prediction layer, up to DEPTH tokens (1 to 8, "
@@ -299,6 +304,9 @@ absl::Status FillConfig(const Given& given, PipelineConfig& config) {
     FUCINA_RETURN_IF_ERROR(Set(config, absl::StrCat("options.", parts.first),
                                parts.second, origin("--option")));
   }
+  if (given.Has("--spec") + given.Has("--mtp") + given.Has("--drafter") > 1) {
+    return Usage("--spec, --mtp and --drafter exclude each other");
+  }
   if (const auto depth = given.Last("--mtp"); depth.has_value()) {
     // The one place that knows a drafter by name: a flag of its own is what
     // users of the family expect.
@@ -320,9 +328,10 @@ absl::Status FillConfig(const Given& given, PipelineConfig& config) {
 
 // Whether --bench alone says what to do.
 bool OnlyBench(const Given& given) {
-  for (const char* mode : {"--chat", "--repl", "--tokenize", "--info",
-                           "--dump-config", "--verify-cache", "--verify-batch",
-                           "--repeat", "--logits-out", "--compare-logits"}) {
+  for (const char* mode :
+       {"--chat", "--repl", "--tokenize", "--info", "--dump-config",
+        "--verify-cache", "--verify-batch", "--verify-spec", "--spec-bench",
+        "--repeat", "--logits-out", "--compare-logits"}) {
     if (given.Has(mode)) return false;
   }
   return true;
@@ -332,14 +341,19 @@ bool OnlyBench(const Given& given) {
 // silently.
 absl::Status CheckCombination(const Given& given, const RunFlags& flags) {
   const bool conversation = flags.chat.has_value() || flags.repl;
-  const bool verify =
-      flags.verify_cache.has_value() || flags.verify_batch.has_value();
+  const bool verify = flags.verify_cache.has_value() ||
+                      flags.verify_batch.has_value() ||
+                      flags.verify_spec.has_value() || flags.spec_bench;
   const bool generate = flags.generate.has_value() && !conversation;
   const bool stops_early =
       flags.tokenize.has_value() || flags.info || flags.dump_config;
   const bool forward = !conversation && !verify && !generate && !stops_early;
   const bool bench = generate && flags.bench > 1;
   const bool streams = generate && flags.streams > 1;
+
+  const bool drafts = conversation || flags.dump_config ||
+                      (generate && (!bench || streams)) ||
+                      flags.verify_spec.has_value();
 
   struct Rule {
     const char* flag;
@@ -374,11 +388,18 @@ absl::Status CheckCombination(const Given& given, const RunFlags& flags) {
       {"--no-think", conversation || flags.dump_config, "--chat and --repl"},
       {"--stop-string", conversation || flags.dump_config, "--chat and --repl"},
       {"--max-tokens", conversation || flags.dump_config, "--chat and --repl"},
-      {"--mtp",
-       conversation || (generate && !bench && !streams) || flags.dump_config,
-       "--chat, --repl and --gen, without --bench and --streams,"},
+      {"--mtp", drafts, "--chat, --repl and --gen, without --bench,"},
+      {"--spec", drafts, "--chat, --repl and --gen, without --bench,"},
+      {"--drafter", drafts, "--chat, --repl and --gen, without --bench,"},
+      {"--spec-ref", drafts, "--chat, --repl and --gen, without --bench,"},
       {"--prompt", !conversation && !stops_early, "modes that read a prompt"},
       {"--verify-cache", !generate && !conversation,
+       "a run without --gen, "
+       "--chat and --repl"},
+      {"--verify-spec", !generate && !conversation,
+       "a run without --gen, "
+       "--chat and --repl"},
+      {"--spec-bench", !generate && !conversation,
        "a run without --gen, "
        "--chat and --repl"},
       {"--verify-batch", !generate && !conversation,
@@ -390,8 +411,12 @@ absl::Status CheckCombination(const Given& given, const RunFlags& flags) {
       return Usage(absl::StrCat(rule.flag, " goes with ", rule.where, " only"));
     }
   }
-  if (flags.verify_cache.has_value() && flags.verify_batch.has_value()) {
-    return Usage("--verify-cache and --verify-batch exclude each other");
+  if (given.Has("--verify-cache") + given.Has("--verify-batch") +
+          given.Has("--verify-spec") + given.Has("--spec-bench") >
+      1) {
+    return Usage(
+        "--verify-cache, --verify-batch, --verify-spec and --spec-bench "
+        "exclude each other");
   }
   if (!flags.prompts.empty() && flags.token_ids.has_value()) {
     return Usage("--prompt and token ids exclude each other");
@@ -474,6 +499,8 @@ absl::StatusOr<RunFlags> ParseRunFlags(std::span<const std::string> args) {
   FUCINA_ASSIGN_OR_RETURN(flags.generate, given.Int("--gen", 1));
   FUCINA_ASSIGN_OR_RETURN(flags.verify_cache, given.Int("--verify-cache", 0));
   FUCINA_ASSIGN_OR_RETURN(flags.verify_batch, given.Int("--verify-batch", 2));
+  FUCINA_ASSIGN_OR_RETURN(flags.verify_spec, given.Int("--verify-spec", 1));
+  flags.spec_bench = given.Has("--spec-bench");
   FUCINA_ASSIGN_OR_RETURN(const std::optional<int> repeat,
                           given.Int("--repeat", 1));
   flags.repeat = repeat.value_or(1);

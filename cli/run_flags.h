@@ -29,6 +29,8 @@ struct RunFlags {
   std::optional<int> generate;      // tokens; with chat and repl: of a reply
   std::optional<int> verify_cache;  // steps
   std::optional<int> verify_batch;  // steps
+  std::optional<int> verify_spec;   // tokens
+  bool spec_bench = false;
 
   // What to do it with.
   // Only one of the three is given; several texts or files with streams only.

@@ -46,6 +46,7 @@ class Streams {
   std::vector<TokenId> never_;
   std::vector<std::unique_ptr<DecodeState>> states_;
   std::vector<std::unique_ptr<Sampler>> samplers_;
+  std::vector<std::unique_ptr<Drafter>> drafters_;
   std::vector<std::unique_ptr<Sequence>> sequences_;
   std::vector<Stream> streams_;
 };
@@ -82,9 +83,14 @@ absl::StatusOr<std::unique_ptr<Streams>> Streams::Create(
     sampling.seed += static_cast<std::uint64_t>(i);  // wraps
     self.states_.push_back(std::move(state));
     self.samplers_.push_back(std::make_unique<Sampler>(sampling, vocab_size));
+    self.drafters_.emplace_back();
+    if (options.make_drafter) {
+      FUCINA_ASSIGN_OR_RETURN(self.drafters_.back(), options.make_drafter());
+    }
     self.sequences_.push_back(std::make_unique<Sequence>(
         decoder, SequenceParts{.state = self.states_.back().get(),
                                .sampler = self.samplers_.back().get(),
+                               .drafter = self.drafters_.back().get(),
                                .never_sampled = self.never_}));
     self.streams_.push_back(
         {.sequence = self.sequences_.back().get(),

@@ -3,6 +3,8 @@
 
 // `--streams S`: S sequences in lockstep against the same sequences one by one.
 
+#include <functional>
+#include <memory>
 #include <nlohmann/json_fwd.hpp>
 #include <optional>
 #include <ostream>
@@ -11,8 +13,10 @@
 #include <vector>
 
 #include "absl/status/status.h"
+#include "absl/status/statusor.h"
 #include "cli/generation_options.h"
 #include "fucina/contract/decoder.h"
+#include "fucina/contract/drafter.h"
 #include "fucina/text/tokenizer.h"
 
 namespace fucina::cli {
@@ -25,6 +29,8 @@ struct StreamsOptions : GenerationOptions {
   int repetitions = 1;  // timed, after a warm-up
   // Ends a stream and is its last token; the others go on.
   std::optional<TokenId> stop_token = std::nullopt;
+  // A drafter for each stream; empty: no drafting.
+  std::function<absl::StatusOr<std::unique_ptr<Drafter>>()> make_drafter = {};
   std::string json_path = {};                     // empty: none
   const nlohmann::ordered_json* facts = nullptr;  // set with json_path
 };

@@ -192,15 +192,24 @@ const Row kRows[] = {
     {{"adapter.kind", "", "NAME", "an adapter source's name", "none",
       "where adapter weights come from"},
      +[](C& c) -> std::string& { return c.adapter.kind; }},
-    {{"drafter.kind", "", "NAME", "a drafter's name", "none",
+    {{"drafter.kind", "--drafter", "NAME", "a drafter's name", "none",
       "who proposes tokens; never changes results"},
      +[](C& c) -> std::string& { return c.drafter.kind; }},
+    {{"drafter.references", "--spec-ref", "FILE", "a text file", "none",
+      "text that may come up again, for the drafter; up to 8 files", true},
+     +[](C& c) -> std::vector<std::string>& { return c.drafter_references; },
+     0,
+     0,
+     false,
+     Meaning::kPath},
     {{"constraint.kind", "", "NAME", "a constraint's name", "none",
       "what a reply must satisfy"},
      +[](C& c) -> std::string& { return c.constraint.kind; }},
 };
 
 constexpr ConfigSwitch kSwitches[] = {
+    {"--spec", "drafter.kind", "cascade",
+     "draft from the text so far; changes speed and no token"},
     {"--no-think", "chat.thinking", "false", "switch the model's thinking off"},
 };
 
@@ -343,7 +352,12 @@ struct Store {
   bool operator()(std::vector<std::string>& (*field)(C&)) const {
     if (text.empty()) return false;
     if (start_anew) field(config).clear();
-    field(config).emplace_back(text);
+    if (row.meaning == Meaning::kPath) {
+      if (absl::StrContains(text, '\0')) return false;
+      field(config).push_back(Resolve(text, origin));
+    } else {
+      field(config).emplace_back(text);
+    }
     return true;
   }
   bool operator()(std::vector<int>& (*field)(C&)) const {

@@ -89,6 +89,34 @@ absl::StatusOr<std::string> ReadTextFile(const std::string& path) {
   return text;
 }
 
+absl::StatusOr<std::string> ReadReference(const std::string& path) {
+  constexpr std::int64_t kMaxBytes = std::int64_t{1} << 30;
+  struct stat info;
+  if (stat(path.c_str(), &info) != 0) {
+    return absl::NotFoundError(absl::StrCat("no file '", Printable(path), "'"));
+  }
+  if (!S_ISREG(info.st_mode)) {
+    return absl::InvalidArgumentError(
+        absl::StrCat("'", Printable(path), "' is not a regular file"));
+  }
+  if (info.st_size == 0) {
+    return absl::InvalidArgumentError(
+        absl::StrCat("'", Printable(path), "' is empty"));
+  }
+  if (info.st_size > kMaxBytes) {
+    return absl::InvalidArgumentError(
+        absl::StrCat("'", Printable(path), "' has ", HumanBytes(info.st_size),
+                     "; at most ", HumanBytes(kMaxBytes), " can be used"));
+  }
+  std::ifstream in(path, std::ios::binary);
+  std::string text(std::istreambuf_iterator<char>(in), {});
+  if (!in.is_open() || in.bad() || text.empty()) {
+    return absl::InvalidArgumentError(
+        absl::StrCat("'", Printable(path), "' cannot be read"));
+  }
+  return text;
+}
+
 // Steps of BuildPipeline, in order; each fills a part of the pipeline.
 class Builder {
  public:
@@ -108,6 +136,7 @@ class Builder {
   absl::Status ChooseSampler();
 
  private:
+  absl::Status ReadReferences();
   absl::Status ReadTemplate();
   // Hands a key of the pipeline to the family as its option of that name.
   absl::Status PassOn(absl::string_view name, const std::string& value,
@@ -320,6 +349,19 @@ absl::Status Builder::CheckOptions() {
                        adapter_->descriptor.options, wanted.options));
     if (p_.tokenizer == nullptr) return p_.tokenizer_status;
   }
+  if (const auto& files = p_.config.drafter_references; !files.empty()) {
+    const std::string blame = p_.config.Blame("drafter.references");
+    constexpr std::size_t kMaxReferences = 8;
+    if (files.size() > kMaxReferences) {
+      return absl::InvalidArgumentError(
+          absl::StrCat(blame, "too many files (max ", kMaxReferences,
+                       "), found ", files.size()));
+    }
+    if (p_.config.drafter.kind.empty()) {
+      return absl::InvalidArgumentError(absl::StrCat(
+          blame, "nobody drafts from it; give --spec or 'drafter.kind' too"));
+    }
+  }
   if (const PluginSection& wanted = p_.config.drafter; !wanted.kind.empty()) {
     auto found = p_.registry->FindDrafter(wanted.kind);
     if (!found.ok()) {
@@ -476,9 +518,44 @@ absl::Status Builder::MakeAdapterAndDrafter() {
   if (absl::IsUnimplemented(made)) {
     return absl::InvalidArgumentError(made.message());
   }
+  if (made.ok()) return ReadReferences();
   if (!absl::IsFailedPrecondition(made)) return made;
   FUCINA_LOG(WARNING) << made.message() << "; decoding goes on without it";
   p_.drafter_kind = nullptr;
+  return absl::OkStatus();
+}
+
+absl::Status Builder::ReadReferences() {
+  const std::vector<std::string>& files = p_.config.drafter_references;
+  if (files.empty()) return absl::OkStatus();
+  const std::string blame = p_.config.Blame("drafter.references");
+  FUCINA_RETURN_IF_ERROR(Prefixed(blame, p_.tokenizer_status));
+  // An index takes about so much, next to the tokens themselves.
+  constexpr std::int64_t kBytesPerToken = 80;
+  for (const std::string& file : files) {
+    const auto text = ReadReference(file);
+    if (!text.ok()) return Prefixed(blame, text.status());
+    // As it is: no tokens that only begin or end a prompt.
+    auto tokens = p_.tokenizer->Encode(*text, {.add_special = false});
+    if (!tokens.ok()) {
+      return Prefixed(absl::StrCat(blame, "'", Printable(file), "': "),
+                      tokens.status());
+    }
+    const std::int64_t bytes =
+        static_cast<std::int64_t>(tokens->size()) * kBytesPerToken;
+    const AvailableMemory available = ReadAvailableMemory(memory_);
+    if (p_.config.memory_check && bytes > available.bytes) {
+      return Prefixed(
+          blame, absl::ResourceExhaustedError(absl::StrCat(
+                     "'", Printable(file), "' has ", tokens->size(),
+                     " tokens, whose index needs ", HumanBytes(bytes), "; ",
+                     HumanBytes(available.bytes), " are available (",
+                     available.reason, ")")));
+    }
+    p_.notes.push_back(absl::StrCat("spec ref: ", Printable(file), " (",
+                                    tokens->size(), " tokens)"));
+    p_.drafter_references.emplace_back(file, *std::move(tokens));
+  }
   return absl::OkStatus();
 }
 
@@ -573,6 +650,17 @@ absl::StatusOr<std::unique_ptr<Drafter>> MakeDrafter(const Pipeline& pipeline) {
   if (!drafter.ok()) return Prefixed(blame, drafter.status());
   if (*drafter == nullptr) {
     return BrokeContract(*kind->plugin, "it made no drafter");
+  }
+  for (const auto& [file, tokens] : pipeline.drafter_references) {
+    const auto added = Guarded(
+        *kind->plugin, what, [&reference = tokens, &drafter]() -> absl::Status {
+          return (*drafter)->AddReference(reference);
+        });
+    if (!added.ok()) {
+      return Prefixed(absl::StrCat(pipeline.config.Blame("drafter.references"),
+                                   "'", Printable(file), "': "),
+                      added);
+    }
   }
   return drafter;
 }

@@ -83,6 +83,8 @@ struct Pipeline {
   std::unique_ptr<Constraint> constraint;
   const Registered<DrafterKind>* drafter_kind = nullptr;  // null: no drafting
   Options drafter_options;
+  // Documents for the drafter, as tokens, and the files they come from.
+  std::vector<std::pair<std::string, std::vector<TokenId>>> drafter_references;
 
   int context() const { return report.context; }
   // The family's traits, or the defaults of the struct.
@@ -113,7 +115,9 @@ bool BlamesModelFile(const absl::Status& status);
 // decoder while it runs; other statuses as they are.
 absl::Status NamePlugin(const Pipeline& pipeline, const absl::Status& status);
 
-// A new drafter for one sequence; null when the pipeline drafts with nobody.
+// A new drafter for one sequence, with the documents of the configuration; null
+// when the pipeline drafts with nobody. Errors begin with who named the drafter
+// or the document.
 absl::StatusOr<std::unique_ptr<Drafter>> MakeDrafter(const Pipeline& pipeline);
 
 // Sampling of a conversation: what the user set, over the family's advice for

@@ -372,7 +372,9 @@ bool PipelineConfig::operator==(const PipelineConfig& other) const {
          pre_tokenizer == other.pre_tokenizer && log_level == other.log_level &&
          memory_check == other.memory_check && sampling == other.sampling &&
          chat == other.chat && adapter == other.adapter &&
-         drafter == other.drafter && constraint == other.constraint;
+         drafter == other.drafter &&
+         drafter_references == other.drafter_references &&
+         constraint == other.constraint;
 }
 
 std::string PipelineConfig::Blame(absl::string_view key) const {

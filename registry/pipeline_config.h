@@ -91,6 +91,7 @@ struct PipelineConfig {
   ChatConfig chat;
   PluginSection adapter;
   PluginSection drafter;
+  std::vector<std::string> drafter_references;  // text files
   PluginSection constraint;
 
   // Who set which key; keys that nobody set are absent. Not part of equality.

@@ -5,6 +5,7 @@
 #include <limits>
 
 #include "absl/strings/str_cat.h"
+#include "core/decode/top_candidates.h"
 #include "fucina/contract/checked_forward.h"
 #include "fucina/diag/check.h"
 #include "fucina/diag/status_macros.h"
@@ -110,6 +111,13 @@ absl::Status Sequence::Begin(std::span<const TokenId> prompt,
   prompt_ = prompt;
   limits_ = limits;
   step_tokens_.reserve(static_cast<std::size_t>(limits.max_draft) + 1);
+  num_candidates_ = 0;
+  if (parts_.drafter != nullptr) {
+    num_candidates_ = static_cast<std::size_t>(std::clamp(
+        parts_.drafter->wants_candidates(), 0, decoder_.info().vocab_size));
+  }
+  candidates_.resize(num_candidates_ *
+                     (static_cast<std::size_t>(limits.max_draft) + 1));
   stats_ = {.prompt_tokens = static_cast<int>(prompt.size()),
             .reused_tokens = static_cast<int>(kept)};
   finished_ = false;
@@ -161,7 +169,7 @@ absl::Status Sequence::Commit(const SequenceStep& step, std::int64_t ns,
   const int accepted_before = stats_.accepted;
   stats_.drafted += drafted;
   if (drafted > 0) ++stats_.verifies;
-  absl::Status status = CommitRows(step.logits, sink);
+  absl::Status status = CommitAndTell(step.logits, sink);
   if (drafted == 0) gate_.RecordPlain(ns);
   if (drafter_spoke_ && drafted > 0) {
     gate_.RecordVerify(drafted, stats_.accepted - accepted_before,
@@ -188,7 +196,24 @@ absl::Status Sequence::CommitPrompt(const SequenceStep& step, TokenSink sink) {
          static_cast<std::size_t>(step.logits.row_size())});
   }
   step_tokens_.clear();
-  return CommitRows(step.logits, sink);
+  return CommitAndTell(step.logits, sink);
+}
+
+// What a step committed is told to the drafter in one call, whatever ended it,
+// then what the model thought of after each of the tokens before.
+absl::Status Sequence::CommitAndTell(const Tensor& logits, TokenSink sink) {
+  const std::size_t start = history_.size();
+  candidate_rows_ = 0;
+  const absl::Status status = CommitRows(logits, sink);
+  if (parts_.drafter == nullptr) return status;
+  parts_.drafter->Commit(std::span(history_).subspan(start));
+  const std::span<const TokenId> candidates(candidates_);
+  const std::size_t width = num_candidates_;
+  for (std::size_t row = 0; row < candidate_rows_; ++row) {
+    parts_.drafter->OnCandidates(history_[start - 1 + row],
+                                 candidates.subspan(row * width, width));
+  }
+  return status;
 }
 
 int Sequence::AskDrafter(std::span<TokenId> draft) {
@@ -265,15 +290,21 @@ absl::StatusOr<TokenId> Sequence::Choose(std::span<float> logits) {
 // Samples row after row while the draft holds, committing each token.
 absl::Status Sequence::CommitRows(const Tensor& logits, TokenSink sink) {
   for (std::int64_t row = 0; row < logits.dim(0); ++row) {
-    FUCINA_ASSIGN_OR_RETURN(
-        const TokenId token,
-        Choose({logits.mutable_row_f32(row),
-                static_cast<std::size_t>(logits.row_size())}));
+    const std::span<float> values = {
+        logits.mutable_row_f32(row),
+        static_cast<std::size_t>(logits.row_size())};
+    if (num_candidates_ > 0) {
+      // Before masks and penalties change the row.
+      TopCandidates(values, std::span(candidates_)
+                                .subspan(candidate_rows_ * num_candidates_,
+                                         num_candidates_));
+      ++candidate_rows_;
+    }
+    FUCINA_ASSIGN_OR_RETURN(const TokenId token, Choose(values));
     if (parts_.constraint != nullptr) {
       FUCINA_RETURN_IF_ERROR(parts_.constraint->Accept(token));
     }
     history_.push_back(token);
-    if (parts_.drafter != nullptr) parts_.drafter->Commit({&token, 1});
     ++stats_.new_tokens;
     const bool stop =
         std::find(limits_.stop_tokens.begin(), limits_.stop_tokens.end(),

@@ -8,6 +8,7 @@
 #include <span>
 #include <string>
 
+#include "absl/status/status.h"
 #include "fucina/contract/decoder.h"
 #include "fucina/export.h"
 
@@ -21,7 +22,7 @@ class FUCINA_API Drafter {
   virtual int Propose(std::span<const TokenId> context,
                       std::span<TokenId> draft) = 0;
   // Tells which tokens were committed since the last call, in order: those of
-  // the prompt as they are read, then each one as it is chosen.
+  // the prompt as they are read, then those of each step.
   virtual void Commit(std::span<const TokenId> tokens) = 0;
   // Forget every token from `length` on: a new turn rendered its history anew,
   // and Commit goes on from there. Called before each generation, also with
@@ -29,7 +30,8 @@ class FUCINA_API Drafter {
   virtual void Rewind(int length) = 0;
   // How many of the best next tokens it wants to hear about; 0 for none.
   virtual int wants_candidates() const { return 0; }
-  // The best tokens to follow `token`, best first, from a verified row.
+  // The best tokens to follow `token`, best first, by the model alone; for each
+  // row of a step that was verified, after its Commit.
   virtual void OnCandidates(TokenId /*token*/,
                             std::span<const TokenId> /*candidates*/) {}
   // For drafters that read hidden states; null otherwise.
@@ -37,6 +39,13 @@ class FUCINA_API Drafter {
   // What it has to say about itself for the figures after a reply, in a few
   // words; empty for nothing.
   virtual std::string Report() const { return {}; }
+  // A document whose text may come up again, in tokens of the target's
+  // vocabulary. Called before the first Commit. InvalidArgument or
+  // ResourceExhausted with the reason when it cannot be used; Unimplemented
+  // from drafters that read none.
+  virtual absl::Status AddReference(std::span<const TokenId> /*tokens*/) {
+    return absl::UnimplementedError("this drafter reads no documents");
+  }
 };
 
 }  // namespace fucina

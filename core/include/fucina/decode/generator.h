@@ -11,6 +11,7 @@
 // an error the state holds only committed tokens.
 
 #include <atomic>
+#include <cstddef>
 #include <cstdint>
 #include <functional>
 #include <span>
@@ -118,6 +119,7 @@ class FUCINA_API Sequence {
   void Propose();
   int AskDrafter(std::span<TokenId> draft);
   absl::Status CommitPrompt(const SequenceStep& step, TokenSink sink);
+  absl::Status CommitAndTell(const Tensor& logits, TokenSink sink);
   absl::Status CommitRows(const Tensor& logits, TokenSink sink);
   absl::StatusOr<TokenId> Choose(std::span<float> logits);
   void Finish(FinishReason reason);
@@ -131,8 +133,11 @@ class FUCINA_API Sequence {
   std::vector<TokenId> step_tokens_;  // carry and draft of one forward
   GenerationStats stats_;
   SpeculationGate gate_;
-  std::int64_t draft_ns_ = 0;   // of the drafter, for this step
-  bool drafter_spoke_ = false;  // the draft is the drafter's
+  std::int64_t draft_ns_ = 0;        // of the drafter, for this step
+  bool drafter_spoke_ = false;       // the draft is the drafter's
+  std::size_t num_candidates_ = 0;   // per row, that the drafter wants
+  std::size_t candidate_rows_ = 0;   // of this step
+  std::vector<TokenId> candidates_;  // [max_draft + 1, num_candidates_]
   FinishReason finish_reason_ = FinishReason::kLength;
   bool finished_ = true;
 };

@@ -1,0 +1,147 @@
+#include "plugins/spec/cascade.h"
+
+#include <vector>
+
+#include "gmock/gmock.h"
+#include "gtest/gtest.h"
+
+namespace fucina::spec {
+namespace {
+
+using ::testing::ElementsAre;
+using ::testing::HasSubstr;
+using ::testing::IsEmpty;
+using ::testing::SizeIs;
+
+using Tokens = std::vector<TokenId>;
+
+// A cascade and the stream that it was told.
+class Fed {
+ public:
+  explicit Fed(const CascadeOptions& options = {.recycling = false})
+      : cascade(1000, options) {}
+  void Commit(const Tokens& tokens) {
+    stream.insert(stream.end(), tokens.begin(), tokens.end());
+    cascade.Commit(tokens);
+  }
+  Tokens Propose(std::size_t cap = 16) {
+    Tokens draft(cap);
+    draft.resize(static_cast<std::size_t>(cascade.Propose(stream, draft)));
+    return draft;
+  }
+  Cascade cascade;
+  Tokens stream;
+};
+
+TEST(CascadeTest, TheLongestMatchSpeaks) {
+  Fed fed;
+  ASSERT_TRUE(
+      fed.cascade.AddReference(Tokens{4, 7, 5, 6, 200, 201, 202, 203}).ok());
+  fed.Commit({5, 6, 100, 7, 5, 6});
+  EXPECT_THAT(fed.Propose(), ElementsAre(200, 201, 202, 203));
+  // A tie goes to the conversation.
+  fed.Commit({100, 7, 9, 5, 6});
+  EXPECT_EQ(fed.Propose().front(), 100);
+}
+
+TEST(CascadeTest, AReferenceAddedLateCatchesUp) {
+  Fed fed;
+  fed.Commit({5, 6, 100, 7, 5, 6});
+  ASSERT_TRUE(
+      fed.cascade.AddReference(Tokens{4, 7, 5, 6, 200, 201, 202, 203}).ok());
+  EXPECT_THAT(fed.Propose(), ElementsAre(200, 201, 202, 203));
+}
+
+TEST(CascadeTest, TheMatchBoundsTheDraft) {
+  Fed fed;
+  fed.Commit({1, 2, 3, 4, 5, 6, 1, 2});
+  EXPECT_THAT(fed.Propose(), ElementsAre(3, 4, 5, 6, 1, 2));
+  fed.Commit({3, 4, 99});
+  EXPECT_THAT(fed.cascade.Report(), HasSubstr("conversation 2/6"));
+
+  for (const int beta : {2, 3}) {
+    Fed other(CascadeOptions{.recycling = false, .beta = beta});
+    other.Commit({10, 11, 12, 13, 14, 15, 16, 17, 18, 19, 30, 10, 11});
+    EXPECT_THAT(other.Propose(), SizeIs(3 * beta));
+  }
+}
+
+TEST(CascadeTest, ASourceThatIsWrongIsMuted) {
+  Fed fed;
+  fed.Commit({10, 11, 12, 13, 14, 15, 16, 17, 18, 19, 20, 21, 10, 11, 12, 13});
+  TokenId fresh = 100;
+  for (int i = 0; i < 16; ++i) {
+    ASSERT_FALSE(fed.cascade.conversation_record().muted()) << i;
+    ASSERT_THAT(fed.Propose(4), SizeIs(4)) << i;
+    fed.Commit({fresh++});
+    if (i == 15) break;
+    // Back to a match; nothing was proposed, so nothing is judged.
+    fed.Commit({10, 11, 12, 13});
+  }
+  EXPECT_EQ(fed.cascade.conversation_record().mute_left(), 127);
+  for (int i = 0; i < 126; ++i) fed.Commit({static_cast<TokenId>(10 + i % 4)});
+  EXPECT_THAT(fed.Propose(), IsEmpty());
+  fed.Commit({10});
+  EXPECT_FALSE(fed.cascade.conversation_record().muted());
+}
+
+TEST(CascadeTest, RecyclingSpeaksWithoutAMatch) {
+  Fed fed(CascadeOptions{});
+  EXPECT_EQ(fed.cascade.wants_candidates(), 8);
+  fed.Commit({5, 9});
+  fed.cascade.OnCandidates(5, Tokens{7, 8});
+  fed.cascade.OnCandidates(9, Tokens{6, 4});
+  EXPECT_THAT(fed.Propose(1), ElementsAre(6));
+  // What followed 5 stays in front of what the model thought of.
+  fed.Commit({5});
+  EXPECT_THAT(fed.Propose(2), ElementsAre(9, 5));
+}
+
+TEST(CascadeTest, ForgetsWhatIsTakenBack) {
+  Fed fed;
+  fed.Commit({1, 2, 3, 4, 5, 6, 1, 2});
+  fed.cascade.Rewind(4);
+  fed.stream.resize(4);
+  EXPECT_THAT(fed.Propose(), IsEmpty());
+  fed.Commit({8, 1, 2});
+  EXPECT_THAT(fed.Propose(), ElementsAre(3, 4, 8, 1, 2));
+  fed.cascade.Rewind(7);  // all that there is
+  EXPECT_THAT(fed.Propose(), ElementsAre(3, 4, 8, 1, 2));
+  fed.cascade.Rewind(0);
+  fed.stream.clear();
+  EXPECT_THAT(fed.Propose(), IsEmpty());
+}
+
+TEST(CascadeTest, AStreamThatItDoesNotKnowGetsNoDraft) {
+  Fed fed;
+  fed.Commit({1, 2, 3, 1, 2});
+  fed.stream.back() = 7;
+  EXPECT_THAT(fed.Propose(), IsEmpty());
+  fed.stream.clear();
+  EXPECT_THAT(fed.Propose(), IsEmpty());
+}
+
+TEST(CascadeTest, GoesOnWhenTheIndexIsFull) {
+  Fed fed(CascadeOptions{.recycling = false, .max_index_tokens = 4});
+  fed.Commit({1, 2, 1, 2, 1, 2});
+  EXPECT_THAT(fed.Propose(), IsEmpty());
+  EXPECT_THAT(fed.cascade.Report(), HasSubstr("index full"));
+  fed.cascade.Rewind(3);
+  fed.stream.resize(3);
+  EXPECT_THAT(fed.Propose(), IsEmpty());
+  fed.Commit({2});
+  EXPECT_THAT(fed.Propose(2), ElementsAre(1, 2));
+}
+
+TEST(CascadeTest, RefusesReferencesItCannotUse) {
+  Fed fed;
+  EXPECT_EQ(fed.cascade.AddReference({}).message(), "the document is empty");
+  for (int i = 0; i < 8; ++i) {
+    ASSERT_TRUE(fed.cascade.AddReference(Tokens{1, 2}).ok());
+  }
+  EXPECT_EQ(fed.cascade.AddReference(Tokens{1, 2}).message(),
+            "too many reference documents (max 8)");
+}
+
+}  // namespace
+}  // namespace fucina::spec
