@@ -204,9 +204,9 @@ absl::Status RunMeasured(const RunFlags& flags, const Pipeline& pipeline,
                          double load_seconds, std::span<const std::string> args,
                          Interrupt& interrupt) {
   const PipelineConfig& config = pipeline.config;
-  if (pipeline.drafter_kind != nullptr) {
+  if (pipeline.drafter_kind != nullptr && flags.streams <= 1) {
     FUCINA_LOG(WARNING) << "drafter '" << pipeline.drafter_kind->descriptor.name
-                        << "' is not used: --bench and --streams do not draft";
+                        << "' is not used: --bench does not draft";
   }
   const nlohmann::ordered_json facts = RunFacts(pipeline, args, load_seconds);
   const GenerationOptions generation =

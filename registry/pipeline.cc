@@ -89,7 +89,9 @@ absl::StatusOr<std::string> ReadTextFile(const std::string& path) {
   return text;
 }
 
-absl::StatusOr<std::string> ReadReference(const std::string& path) {
+// Whether a document for the drafter can be read, as far as that shows before
+// weights are loaded.
+absl::Status CheckReference(const std::string& path) {
   constexpr std::int64_t kMaxBytes = std::int64_t{1} << 30;
   struct stat info;
   if (stat(path.c_str(), &info) != 0) {
@@ -108,6 +110,11 @@ absl::StatusOr<std::string> ReadReference(const std::string& path) {
         absl::StrCat("'", Printable(path), "' has ", HumanBytes(info.st_size),
                      "; at most ", HumanBytes(kMaxBytes), " can be used"));
   }
+  return absl::OkStatus();
+}
+
+absl::StatusOr<std::string> ReadReference(const std::string& path) {
+  FUCINA_RETURN_IF_ERROR(CheckReference(path));
   std::ifstream in(path, std::ios::binary);
   std::string text(std::istreambuf_iterator<char>(in), {});
   if (!in.is_open() || in.bad() || text.empty()) {
@@ -361,6 +368,10 @@ absl::Status Builder::CheckOptions() {
       return absl::InvalidArgumentError(absl::StrCat(
           blame, "nobody drafts from it; give --spec or 'drafter.kind' too"));
     }
+    for (const std::string& file : files) {
+      FUCINA_RETURN_IF_ERROR(Prefixed(blame, CheckReference(file)));
+    }
+    FUCINA_RETURN_IF_ERROR(Prefixed(blame, p_.tokenizer_status));
   }
   if (const PluginSection& wanted = p_.config.drafter; !wanted.kind.empty()) {
     auto found = p_.registry->FindDrafter(wanted.kind);
@@ -529,9 +540,9 @@ absl::Status Builder::ReadReferences() {
   const std::vector<std::string>& files = p_.config.drafter_references;
   if (files.empty()) return absl::OkStatus();
   const std::string blame = p_.config.Blame("drafter.references");
-  FUCINA_RETURN_IF_ERROR(Prefixed(blame, p_.tokenizer_status));
   // An index takes about so much, next to the tokens themselves.
   constexpr std::int64_t kBytesPerToken = 80;
+  std::int64_t bytes = 0;  // of all so far
   for (const std::string& file : files) {
     const auto text = ReadReference(file);
     if (!text.ok()) return Prefixed(blame, text.status());
@@ -541,16 +552,16 @@ absl::Status Builder::ReadReferences() {
       return Prefixed(absl::StrCat(blame, "'", Printable(file), "': "),
                       tokens.status());
     }
-    const std::int64_t bytes =
-        static_cast<std::int64_t>(tokens->size()) * kBytesPerToken;
+    bytes += static_cast<std::int64_t>(tokens->size()) * kBytesPerToken;
     const AvailableMemory available = ReadAvailableMemory(memory_);
     if (p_.config.memory_check && bytes > available.bytes) {
       return Prefixed(
-          blame, absl::ResourceExhaustedError(absl::StrCat(
-                     "'", Printable(file), "' has ", tokens->size(),
-                     " tokens, whose index needs ", HumanBytes(bytes), "; ",
-                     HumanBytes(available.bytes), " are available (",
-                     available.reason, ")")));
+          blame,
+          absl::ResourceExhaustedError(absl::StrCat(
+              "'", Printable(file), "' has ", tokens->size(),
+              " tokens; the indexes up to it need ", HumanBytes(bytes), ", ",
+              HumanBytes(available.bytes), " are available (", available.reason,
+              "); --no-memory-check tries all the same")));
     }
     p_.notes.push_back(absl::StrCat("spec ref: ", Printable(file), " (",
                                     tokens->size(), " tokens)"));
@@ -656,6 +667,12 @@ absl::StatusOr<std::unique_ptr<Drafter>> MakeDrafter(const Pipeline& pipeline) {
         *kind->plugin, what, [&reference = tokens, &drafter]() -> absl::Status {
           return (*drafter)->AddReference(reference);
         });
+    if (absl::IsUnimplemented(added)) {
+      // A wrong choice of the user, like an unknown name.
+      return absl::InvalidArgumentError(
+          absl::StrCat(pipeline.config.Blame("drafter.references"), what, ": ",
+                       added.message()));
+    }
     if (!added.ok()) {
       return Prefixed(absl::StrCat(pipeline.config.Blame("drafter.references"),
                                    "'", Printable(file), "': "),
