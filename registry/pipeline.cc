@@ -124,6 +124,28 @@ absl::StatusOr<std::string> ReadReference(const std::string& path) {
   return text;
 }
 
+// Whether indexes of the documents that were read fit into memory now.
+absl::Status CheckReferenceMemory(const Pipeline& pipeline) {
+  // An index takes 48 to 60 of them.
+  constexpr std::int64_t kBytesPerToken = 64;
+  if (!pipeline.config.memory_check || pipeline.drafter_references.empty()) {
+    return absl::OkStatus();
+  }
+  std::int64_t tokens = 0;
+  for (const auto& reference : pipeline.drafter_references) {
+    tokens += static_cast<std::int64_t>(reference.second.size());
+  }
+  const std::int64_t bytes = tokens * kBytesPerToken;
+  const AvailableMemory available = ReadAvailableMemory(pipeline.memory);
+  if (bytes <= available.bytes) return absl::OkStatus();
+  return absl::ResourceExhaustedError(absl::StrCat(
+      pipeline.config.Blame("drafter.references"), "an index of the ", tokens,
+      " tokens up to '", Printable(pipeline.drafter_references.back().first),
+      "' needs ", HumanBytes(bytes), ", ", HumanBytes(available.bytes),
+      " are available (", available.reason,
+      "); --no-memory-check tries all the same"));
+}
+
 // Steps of BuildPipeline, in order; each fills a part of the pipeline.
 class Builder {
  public:
@@ -540,9 +562,6 @@ absl::Status Builder::ReadReferences() {
   const std::vector<std::string>& files = p_.config.drafter_references;
   if (files.empty()) return absl::OkStatus();
   const std::string blame = p_.config.Blame("drafter.references");
-  // An index takes about so much, next to the tokens themselves.
-  constexpr std::int64_t kBytesPerToken = 80;
-  std::int64_t bytes = 0;  // of all so far
   for (const std::string& file : files) {
     const auto text = ReadReference(file);
     if (!text.ok()) return Prefixed(blame, text.status());
@@ -552,20 +571,11 @@ absl::Status Builder::ReadReferences() {
       return Prefixed(absl::StrCat(blame, "'", Printable(file), "': "),
                       tokens.status());
     }
-    bytes += static_cast<std::int64_t>(tokens->size()) * kBytesPerToken;
-    const AvailableMemory available = ReadAvailableMemory(memory_);
-    if (p_.config.memory_check && bytes > available.bytes) {
-      return Prefixed(
-          blame,
-          absl::ResourceExhaustedError(absl::StrCat(
-              "'", Printable(file), "' has ", tokens->size(),
-              " tokens; the indexes up to it need ", HumanBytes(bytes), ", ",
-              HumanBytes(available.bytes), " are available (", available.reason,
-              "); --no-memory-check tries all the same")));
-    }
     p_.notes.push_back(absl::StrCat("spec ref: ", Printable(file), " (",
                                     tokens->size(), " tokens)"));
     p_.drafter_references.emplace_back(file, *std::move(tokens));
+    // Before the next one is read.
+    FUCINA_RETURN_IF_ERROR(CheckReferenceMemory(p_));
   }
   return absl::OkStatus();
 }
@@ -618,6 +628,7 @@ absl::StatusOr<std::unique_ptr<Pipeline>> BuildPipeline(
     std::unique_ptr<Registry> registry, const MemorySources& memory) {
   auto pipeline = std::make_unique<Pipeline>();
   pipeline->config = std::move(config);
+  pipeline->memory = memory;
   Builder builder(*pipeline, memory);
   if (depth == PipelineDepth::kDecoder) {
     pipeline->registry = std::move(registry);
@@ -662,6 +673,7 @@ absl::StatusOr<std::unique_ptr<Drafter>> MakeDrafter(const Pipeline& pipeline) {
   if (*drafter == nullptr) {
     return BrokeContract(*kind->plugin, "it made no drafter");
   }
+  FUCINA_RETURN_IF_ERROR(CheckReferenceMemory(pipeline));
   for (const auto& [file, tokens] : pipeline.drafter_references) {
     const auto added = Guarded(
         *kind->plugin, what, [&reference = tokens, &drafter]() -> absl::Status {

@@ -83,8 +83,10 @@ struct Pipeline {
   std::unique_ptr<Constraint> constraint;
   const Registered<DrafterKind>* drafter_kind = nullptr;  // null: no drafting
   Options drafter_options;
-  // Documents for the drafter, as tokens, and the files they come from.
+  // Documents for the drafter, as tokens, and the files they come from. Each
+  // drafter has its own index of them, for which memory is asked anew.
   std::vector<std::pair<std::string, std::vector<TokenId>>> drafter_references;
+  MemorySources memory;
 
   int context() const { return report.context; }
   // The family's traits, or the defaults of the struct.
@@ -116,8 +118,9 @@ bool BlamesModelFile(const absl::Status& status);
 absl::Status NamePlugin(const Pipeline& pipeline, const absl::Status& status);
 
 // A new drafter for one sequence, with the documents of the configuration; null
-// when the pipeline drafts with nobody. Errors begin with who named the drafter
-// or the document.
+// when the pipeline drafts with nobody. ResourceExhausted when the indexes of
+// the documents do not fit. Errors begin with who named the drafter or the
+// document.
 absl::StatusOr<std::unique_ptr<Drafter>> MakeDrafter(const Pipeline& pipeline);
 
 // Sampling of a conversation: what the user set, over the family's advice for

@@ -501,42 +501,59 @@ TEST_F(SpecReferences, NeedATokenizer) {
 // The figure that the program would read from the system.
 class SpecMemory : public SpecReferences {
  protected:
-  absl::Status Build(const std::vector<std::string>& references,
-                     bool memory_check = true) {
+  SpecMemory() {
+    testing::TinyModelSpec spec = testing::SeededFixture("D");
+    spec.with_tokenizer = true;
+    EXPECT_TRUE(testing::WriteTinyModel(spec, folder_ + "/m.gguf").ok());
+  }
+  absl::StatusOr<std::unique_ptr<Pipeline>> Build(
+      const std::vector<std::string>& references, bool memory_check = true) {
     PipelineConfig config;
     config.model = folder_ + "/m.gguf";
     config.context = 64;
     config.memory_check = memory_check;
     config.drafter.kind = "cascade";
     config.drafter_references = references;
+    Available("4000");
     return BuildPipeline(std::move(config), PipelineDepth::kDecoder, nullptr,
-                         {.meminfo = File("meminfo", "MemAvailable: 4000 kB\n"),
+                         {.meminfo = folder_ + "/meminfo",
                           .cgroup_file = folder_ + "/none",
-                          .cgroup_root = folder_ + "/none"})
-        .status();
+                          .cgroup_root = folder_ + "/none"});
+  }
+  void Available(const std::string& kilobytes) {
+    File("meminfo", "MemAvailable: " + kilobytes + " kB\n");
   }
 };
 
+// A digit is a token here.
 TEST_F(SpecMemory, ReferencesThatDoNotFitAreRefused) {
-  testing::TinyModelSpec spec = testing::SeededFixture("D");
-  spec.with_tokenizer = true;
-  ASSERT_TRUE(testing::WriteTinyModel(spec, folder_ + "/m.gguf").ok());
-  // A byte is a token here, mostly.
   const std::string small = File("small.txt", std::string(20000, '7'));
   const std::string large = File("large.txt", std::string(80000, '7'));
-  EXPECT_TRUE(Build({small}).ok()) << Build({small});
-  const absl::Status status = Build({large});
+  EXPECT_TRUE(Build({small}).ok()) << Build({small}).status();
+  const absl::Status status = Build({large}).status();
   EXPECT_EQ(status.code(), absl::StatusCode::kResourceExhausted);
-  EXPECT_THAT(
-      std::string(status.message()),
-      AllOf(HasSubstr("'" + large + "' has "),
-            HasSubstr(" tokens; the indexes up to it need "),
-            HasSubstr("3.9 MiB are available (free memory of this machine); "
-                      "--no-memory-check tries all the same")));
+  EXPECT_EQ(status.message(),
+            "an index of the 80000 tokens up to '" + large +
+                "' needs 4.9 MiB, 3.9 MiB are available (free memory of this "
+                "machine); --no-memory-check tries all the same");
   EXPECT_TRUE(Build({large}, /*memory_check=*/false).ok());
   // Each fits, all do not.
-  EXPECT_EQ(Build({small, small, small, small}).code(),
+  EXPECT_EQ(Build({small, small, small, small}).status().code(),
             absl::StatusCode::kResourceExhausted);
+}
+
+// Of several streams each has an index of its own.
+TEST_F(SpecMemory, EveryDrafterAsksForMemory) {
+  const std::string small = File("small.txt", std::string(20000, '7'));
+  const auto pipeline = Build({small});
+  ASSERT_TRUE(pipeline.ok()) << pipeline.status();
+  EXPECT_TRUE(MakeDrafter(**pipeline).ok());
+  Available("1000");
+  const auto none = MakeDrafter(**pipeline);
+  EXPECT_EQ(none.status().code(), absl::StatusCode::kResourceExhausted);
+  EXPECT_THAT(std::string(none.status().message()),
+              StartsWith("an index of the 20000 tokens up to '" + small +
+                         "' needs 1.2 MiB, 1000 KiB are available"));
 }
 
 TEST(SpecOptions, AreSetFromYamlAndChecked) {
