@@ -148,18 +148,10 @@ void Cascade::Rewind(int length) {
   if (kept == index_.tokens().size() && !index_.degraded()) return;
   recent_.clear();
   if (kept > index_.tokens().size()) return;  // the index had no room for them
-  // An automaton cannot forget; making it anew takes well below a microsecond
-  // per token.
-  const std::vector<TokenId> tokens(
-      index_.tokens().begin(),
-      index_.tokens().begin() + static_cast<std::ptrdiff_t>(kept));
-  index_.Clear();
-  for (const TokenId token : tokens) {
-    if (!index_.Append(token)) break;
-  }
+  index_.Truncate(kept);
   for (const auto& reference : references_) {
     reference->cursor = {};
-    for (const TokenId token : tokens) {
+    for (const TokenId token : index_.tokens()) {
       reference->index.Advance(reference->cursor, token);
     }
   }
@@ -174,6 +166,7 @@ absl::Status Cascade::AddReference(std::span<const TokenId> tokens) {
         "too many reference documents (max ", kMaxReferences, ")"));
   }
   auto reference = std::make_unique<Reference>();
+  reference->index.Expect(tokens.size());
   for (const TokenId token : tokens) {
     if (!reference->index.Append(token)) {
       return absl::ResourceExhaustedError(absl::StrFormat(

@@ -1,7 +1,6 @@
 #include "suffix_index.h"
 
 #include <algorithm>
-#include <new>
 
 namespace fucina::spec {
 namespace {
@@ -10,31 +9,38 @@ namespace {
 // stream; on real text it stays below this.
 constexpr int kMaxRefreshes = 16;
 
-// Doubling would hold up to twice what is needed.
-template <typename T>
-void MakeRoom(std::vector<T>& list) {
-  if (list.size() == list.capacity()) {
-    list.reserve(list.size() + list.size() / 8 + 64);
-  }
-}
-
 }  // namespace
 
 void SuffixIndex::Clear() {
-  tokens_.clear();
-  states_.clear();
-  edges_.clear();
-  table_.clear();
+  tokens_.Clear();
+  states_.Clear();
+  edges_.Clear();
+  table_.Clear();
   table_used_ = 0;
   num_transitions_ = 0;
   last_ = 0;
   degraded_ = false;
 }
 
+void SuffixIndex::Truncate(std::size_t length) {
+  const GrowingArray<TokenId> tokens = std::move(tokens_);
+  Clear();
+  for (const TokenId token : tokens.span().first(length)) {
+    if (!Append(token)) return;
+  }
+}
+
+void SuffixIndex::Expect(std::size_t num_tokens) {
+  // Of text about 1.5 states and half an edge beside them; room that is not
+  // used costs nothing where it matters. What fails here fails again when it
+  // is needed.
+  if (num_tokens > max_tokens_) return;
+  (void)(tokens_.Reserve(num_tokens) && states_.Reserve(2 * num_tokens) &&
+         edges_.Reserve(num_tokens));
+}
+
 std::size_t SuffixIndex::bytes() const {
-  return tokens_.capacity() * sizeof(TokenId) +
-         states_.capacity() * sizeof(State) + edges_.capacity() * sizeof(Edge) +
-         table_.capacity() * sizeof(Slot);
+  return tokens_.bytes() + states_.bytes() + edges_.bytes() + table_.bytes();
 }
 
 // --- edges ------------------------------------------------------------------
@@ -58,91 +64,86 @@ const std::uint32_t* SuffixIndex::FindTarget(std::uint32_t state,
     if (edges_[e].next == kNone) return nullptr;
     for (std::size_t i = FirstSlot(state, token);; ++i) {
       const Slot& slot = table_[i & (table_.size() - 1)];
-      if (slot.state == kNone) return nullptr;
+      if (slot.edge == 0) return nullptr;
       if (slot.state == state && slot.token == token) {
-        return &edges_[slot.edge].target;
+        return &edges_[slot.edge - 1].target;
       }
     }
   }
   return nullptr;
 }
 
-void SuffixIndex::GrowTable() {
-  std::vector<Slot> old(std::max<std::size_t>(64, table_.size() * 2));
-  old.swap(table_);
-  for (const Slot& slot : old) {
-    if (slot.state == kNone) continue;
-    std::size_t i = FirstSlot(slot.state, slot.token);
-    while (table_[i & (table_.size() - 1)].state != kNone) ++i;
-    table_[i & (table_.size() - 1)] = slot;
-  }
+// REQUIRES: the table has an empty slot.
+void SuffixIndex::Insert(const Slot& slot) {
+  std::size_t i = FirstSlot(slot.state, slot.token);
+  while (table_[i & (table_.size() - 1)].edge != 0) ++i;
+  table_[i & (table_.size() - 1)] = slot;
 }
 
-void SuffixIndex::Index(std::uint32_t state, std::uint32_t edge) {
-  if ((table_used_ + 1) * 10 > table_.size() * 7) GrowTable();
-  const TokenId token = edges_[edge].token;
-  std::size_t i = FirstSlot(state, token);
-  while (table_[i & (table_.size() - 1)].state != kNone) ++i;
-  table_[i & (table_.size() - 1)] = {state, token, edge};
+bool SuffixIndex::GrowTable() {
+  GrowingArray<Slot> old = std::move(table_);
+  if (!table_.AssignZeros(std::max<std::size_t>(64, old.size() * 2))) {
+    return false;
+  }
+  for (const Slot& slot : old.span()) {
+    if (slot.edge != 0) Insert(slot);
+  }
+  return true;
+}
+
+bool SuffixIndex::Index(std::uint32_t state, std::uint32_t edge) {
+  if ((table_used_ + 1) * 10 > table_.size() * 7 && !GrowTable()) return false;
+  Insert({state, edges_[edge].token, edge + 1});
   ++table_used_;
+  return true;
 }
 
 // REQUIRES: the state has no edge of this token.
-void SuffixIndex::AddEdge(std::uint32_t state, TokenId token,
+bool SuffixIndex::AddEdge(std::uint32_t state, TokenId token,
                           std::uint32_t target) {
   ++num_transitions_;
   if (states_[state].target == kNone) {
     states_[state].token = token;
     states_[state].target = target;
-    return;
+    return true;
   }
-  MakeRoom(edges_);
   const auto edge = static_cast<std::uint32_t>(edges_.size());
-  edges_.push_back({token, target, states_[state].more});
+  if (!edges_.Append({token, target, states_[state].more})) return false;
   states_[state].more = edge;
   int length = 0;
   for (std::uint32_t e = edge; e != kNone && length <= kLongList + 1;
        e = edges_[e].next) {
     ++length;
   }
-  if (length <= kLongList) return;
-  if (length > kLongList + 1) {
-    Index(state, edge);
-    return;
-  }
+  if (length <= kLongList) return true;
+  if (length > kLongList + 1) return Index(state, edge);
   // The list has just become long.
-  for (std::uint32_t e = edge; e != kNone; e = edges_[e].next) Index(state, e);
+  for (std::uint32_t e = edge; e != kNone; e = edges_[e].next) {
+    if (!Index(state, e)) return false;
+  }
+  return true;
 }
 
-void SuffixIndex::CopyEdges(std::uint32_t from, std::uint32_t to) {
-  if (states_[from].target == kNone) return;
-  AddEdge(to, states_[from].token, states_[from].target);
+bool SuffixIndex::CopyEdges(std::uint32_t from, std::uint32_t to) {
+  if (states_[from].target == kNone) return true;
+  if (!AddEdge(to, states_[from].token, states_[from].target)) return false;
   for (std::uint32_t e = states_[from].more; e != kNone; e = edges_[e].next) {
-    AddEdge(to, edges_[e].token, edges_[e].target);
+    if (!AddEdge(to, edges_[e].token, edges_[e].target)) return false;
   }
+  return true;
 }
 
 // --- growing ----------------------------------------------------------------
 
 bool SuffixIndex::Append(TokenId token) {
   if (degraded_) return false;
-  bool done = false;
-  if (token >= 0 && tokens_.size() < max_tokens_) {
-    try {
-      done = Extend(token);
-    } catch (const std::bad_alloc&) {
-      // What is half built is never looked at again.
-    }
-  }
-  degraded_ = !done;
-  return done;
+  // What is half built is never looked at again.
+  degraded_ = token < 0 || tokens_.size() >= max_tokens_ || !Extend(token);
+  return !degraded_;
 }
 
 bool SuffixIndex::Extend(TokenId token) {
-  if (states_.empty()) {
-    MakeRoom(states_);
-    states_.emplace_back();  // the root
-  }
+  if (states_.empty() && !states_.Append({})) return false;  // the root
   const auto position = static_cast<std::uint32_t>(tokens_.size());
   // Every string that ends at the newest token so far has its latest place
   // there. Done one token late, so that the end of a stream does not shadow
@@ -153,14 +154,14 @@ bool SuffixIndex::Extend(TokenId token) {
     state = states_[state].link;
   }
 
-  MakeRoom(tokens_);
-  MakeRoom(states_);
   const auto whole = static_cast<std::uint32_t>(states_.size());
-  states_.push_back({.length = states_[last_].length + 1, .end = position});
+  if (!states_.Append({.length = states_[last_].length + 1, .end = position})) {
+    return false;
+  }
   std::uint32_t p = last_;
   std::uint32_t* target = nullptr;
   while (p != kNone && (target = FindTarget(p, token)) == nullptr) {
-    AddEdge(p, token, whole);
+    if (!AddEdge(p, token, whole)) return false;
     p = states_[p].link;
   }
   if (p == kNone) {
@@ -169,12 +170,13 @@ bool SuffixIndex::Extend(TokenId token) {
              states_[p].length + 1 == states_[q].length) {
     states_[whole].link = q;
   } else {
-    MakeRoom(states_);
     const auto clone = static_cast<std::uint32_t>(states_.size());
-    states_.push_back({.link = states_[q].link,
-                       .length = states_[p].length + 1,
-                       .end = states_[q].end});
-    CopyEdges(q, clone);
+    if (!states_.Append({.link = states_[q].link,
+                         .length = states_[p].length + 1,
+                         .end = states_[q].end}) ||
+        !CopyEdges(q, clone)) {
+      return false;
+    }
     while (p != kNone && (target = FindTarget(p, token)) != nullptr &&
            *target == q) {
       *target = clone;
@@ -184,8 +186,7 @@ bool SuffixIndex::Extend(TokenId token) {
     states_[whole].link = clone;
   }
   last_ = whole;
-  tokens_.push_back(token);
-  return true;
+  return tokens_.Append(token);
 }
 
 // --- asking -----------------------------------------------------------------
@@ -233,8 +234,8 @@ int SuffixIndex::ContinueFrom(const Cursor& cursor,
   if (degraded_ || cursor.length == 0) return 0;
   const std::size_t start = states_[cursor.state].end + 1;
   const std::size_t count = std::min(draft.size(), tokens_.size() - start);
-  std::copy_n(tokens_.begin() + static_cast<std::ptrdiff_t>(start), count,
-              draft.begin());
+  std::copy_n(tokens_.span().begin() + static_cast<std::ptrdiff_t>(start),
+              count, draft.begin());
   return static_cast<int>(count);
 }
 

@@ -10,12 +10,13 @@
 // the longest suffix that ends at more places; the state of the whole stream
 // ends only at its end, so its link is the match that is looked for.
 
+#include <cstddef>
 #include <cstdint>
 #include <span>
 #include <utility>
-#include <vector>
 
 #include "fucina/contract/decoder.h"
+#include "growing_array.h"
 
 namespace fucina::spec {
 
@@ -25,10 +26,15 @@ class SuffixIndex {
   // then on the index is degraded: it answers nothing and takes nothing.
   bool Append(TokenId token);
   void Clear();  // also makes a degraded index whole again
+  // Forgets everything from `length` on, or degrades. An automaton cannot
+  // forget: this makes it anew. REQUIRES: length <= tokens().size().
+  void Truncate(std::size_t length);
+  // So many tokens will come. They may still be more.
+  void Expect(std::size_t num_tokens);
 
   void set_max_tokens(std::size_t max_tokens) { max_tokens_ = max_tokens; }
   bool degraded() const { return degraded_; }
-  std::span<const TokenId> tokens() const { return tokens_; }
+  std::span<const TokenId> tokens() const { return tokens_.span(); }
 
   // Length of the longest suffix that also ends earlier; 0 for none. The two
   // may overlap.
@@ -50,7 +56,7 @@ class SuffixIndex {
 
   std::size_t num_states() const { return states_.size(); }
   std::size_t num_transitions() const { return num_transitions_; }
-  std::size_t bytes() const;  // held, reserve included
+  std::size_t bytes() const;  // held
 
  private:
   static constexpr std::uint32_t kNone = 0xFFFFFFFF;
@@ -73,9 +79,9 @@ class SuffixIndex {
   };
   // An open-addressing table from (state, token) to an edge.
   struct Slot {
-    std::uint32_t state = kNone;
+    std::uint32_t state = 0;
     TokenId token = 0;
-    std::uint32_t edge = 0;
+    std::uint32_t edge = 0;  // counted from 1; 0: empty
   };
 
   bool Extend(TokenId token);
@@ -84,16 +90,18 @@ class SuffixIndex {
     return const_cast<std::uint32_t*>(
         std::as_const(*this).FindTarget(state, token));
   }
-  void AddEdge(std::uint32_t state, TokenId token, std::uint32_t target);
-  void CopyEdges(std::uint32_t from, std::uint32_t to);
-  void Index(std::uint32_t state, std::uint32_t edge);
+  // These are false when memory lacks; the index is then half built.
+  bool AddEdge(std::uint32_t state, TokenId token, std::uint32_t target);
+  bool CopyEdges(std::uint32_t from, std::uint32_t to);
+  bool Index(std::uint32_t state, std::uint32_t edge);
+  bool GrowTable();
+  void Insert(const Slot& slot);
   std::size_t FirstSlot(std::uint32_t state, TokenId token) const;
-  void GrowTable();
 
-  std::vector<TokenId> tokens_;
-  std::vector<State> states_;
-  std::vector<Edge> edges_;
-  std::vector<Slot> table_;  // a power of two
+  GrowingArray<TokenId> tokens_;
+  GrowingArray<State> states_;
+  GrowingArray<Edge> edges_;
+  GrowingArray<Slot> table_;  // a power of two
   std::size_t table_used_ = 0;
   std::size_t num_transitions_ = 0;
   std::uint32_t last_ = 0;  // the state of the whole stream

@@ -97,6 +97,59 @@ TEST(CascadeTest, RecyclingSpeaksWithoutAMatch) {
   EXPECT_THAT(fed.Propose(2), ElementsAre(9, 5));
 }
 
+// Pairs across two calls, and rows of tokens that no longer are the newest.
+TEST(CascadeTest, RecyclingLearnsWhatFollowedWhat) {
+  Fed fed(CascadeOptions{.conversation = false});
+  fed.Commit({5});
+  fed.Commit({9, 3});
+  fed.Commit({3, 5});
+  EXPECT_THAT(fed.Propose(3), ElementsAre(9, 3, 5));
+  // The model's candidates replace a row; what followed goes first again.
+  fed.cascade.OnCandidates(3, Tokens{40, 41, 42});
+  fed.Commit({3});
+  EXPECT_THAT(fed.Propose(2), ElementsAre(5, 3));
+  // At most eight in a row, however much is asked for.
+  for (TokenId token = 100; token < 140; ++token) fed.Commit({token});
+  fed.Commit({100});
+  EXPECT_THAT(fed.Propose(16),
+              ElementsAre(101, 102, 103, 104, 105, 106, 107, 108));
+}
+
+TEST(CascadeTest, ADocumentFollowsTheStreamWhileItIsMuted) {
+  Fed fed(CascadeOptions{.conversation = false, .recycling = false});
+  Tokens document;
+  for (TokenId token = 100; token < 400; ++token) document.push_back(token);
+  ASSERT_TRUE(fed.cascade.AddReference(document).ok());
+  // Sixteen drafts of four, all wrong: muted for 128 tokens, one of them gone.
+  TokenId fresh = 500;
+  for (int i = 0; i < 16; ++i) {
+    fed.Commit({100, 101});
+    ASSERT_THAT(fed.Propose(4), ElementsAre(102, 103, 104, 105)) << i;
+    fed.Commit({fresh++});
+  }
+  EXPECT_THAT(fed.cascade.Report(), HasSubstr("reference 1 0/64 muted"));
+  fed.Commit(Tokens(document.begin(), document.begin() + 126));
+  EXPECT_THAT(fed.Propose(4), IsEmpty());
+  fed.Commit({document[126]});
+  EXPECT_THAT(fed.Propose(4), ElementsAre(227, 228, 229, 230));
+  // Right now: it takes another 64 drafts to mute it.
+  fed.Commit({227, 228, 229, 230, 231});
+  EXPECT_THAT(fed.cascade.Report(), HasSubstr("reference 1 4/68"));
+}
+
+TEST(CascadeTest, OnlyTheDraftThatWasAskedForLastIsJudged) {
+  Fed fed;
+  fed.Commit({1, 2, 3, 4, 1, 2});
+  ASSERT_THAT(fed.Propose(2), ElementsAre(3, 4));
+  ASSERT_THAT(fed.Propose(1), ElementsAre(3));
+  fed.Commit({3});
+  EXPECT_THAT(fed.cascade.Report(), HasSubstr("conversation 1/1"));
+  ASSERT_THAT(fed.Propose(2), ElementsAre(4, 1));
+  fed.cascade.Rewind(7);
+  fed.Commit({9});
+  EXPECT_THAT(fed.cascade.Report(), HasSubstr("conversation 1/1"));
+}
+
 TEST(CascadeTest, ForgetsWhatIsTakenBack) {
   Fed fed;
   fed.Commit({1, 2, 3, 4, 5, 6, 1, 2});

@@ -361,7 +361,7 @@ TEST_P(SpecLossless, StreamsWithDraftersWriteWhatEachWritesAlone) {
     streams.push_back(
         {.sequence = part.sequence.get(),
          .prompt = part.prompt,
-         .limits = {.max_tokens = wanted.tokens, .max_draft = 1 + 4 * index}});
+         .limits = {.max_tokens = wanted.tokens}});
     ++index;
   }
   Generator(decoder).Generate(streams);

@@ -185,16 +185,15 @@ inline Written Write(const Decoder& decoder, const Wanted& wanted,
       .state = state->get(), .sampler = &sampler, .drafter = drafter};
   parts.gate.always_on = !wanted.gate;
   Sequence sequence(decoder, parts);
+  GenerationLimits limits = {.max_tokens = wanted.tokens,
+                             .stop_tokens = wanted.stops};
+  limits.max_draft = wanted.width;
   int heard = 0;
-  const absl::Status status =
-      Generator(decoder).Generate(sequence, wanted.prompt,
-                                  {.max_tokens = wanted.tokens,
-                                   .stop_tokens = wanted.stops,
-                                   .max_draft = wanted.width},
-                                  [&](TokenId) {
-                                    ++heard;
-                                    return heard != wanted.sink_tokens;
-                                  });
+  const absl::Status status = Generator(decoder).Generate(
+      sequence, wanted.prompt, limits, [&](TokenId) {
+        ++heard;
+        return heard != wanted.sink_tokens;
+      });
   EXPECT_TRUE(status.ok()) << status;
   written.history.assign(sequence.history().begin(), sequence.history().end());
   written.reason = sequence.finish_reason();

@@ -1,7 +1,11 @@
 #include "plugins/spec/suffix_index.h"
 
 #include <algorithm>
+#include <cmath>
+#include <cstdint>
+#include <functional>
 #include <random>
+#include <utility>
 #include <vector>
 
 #include "gmock/gmock.h"
@@ -137,8 +141,9 @@ TEST(SuffixIndexTest, ContinuesLoopsAsFarAsAsked) {
   }
 }
 
+// A document of few letters, so that most strings come up several times.
 TEST(SuffixIndexTest, FollowsAForeignStream) {
-  for (unsigned seed = 0; seed < 20; ++seed) {
+  for (unsigned seed = 0; seed < 40; ++seed) {
     std::mt19937 random(seed);
     Tokens document(80);
     for (TokenId& token : document) token = static_cast<TokenId>(random() % 4);
@@ -149,11 +154,25 @@ TEST(SuffixIndexTest, FollowsAForeignStream) {
       const auto token = static_cast<TokenId>(random() % 5);  // 4 is unknown
       query.push_back(token);
       index.Advance(cursor, token);
-      ASSERT_EQ(cursor.length,
-                BruteForce(document, query, document.size()).first)
-          << seed << " " << i;
+      const int length = BruteForce(document, query, document.size()).first;
+      ASSERT_EQ(cursor.length, length) << seed << " " << i;
+      if (length == 0) continue;
+      // The latest place that is followed by something.
+      const Tokens match(query.end() - length, query.end());
+      const auto [found, end] =
+          BruteForce(document, match, document.size() - 1);
+      Tokens expected;
+      if (found == length) {
+        for (std::size_t j = end; j < document.size() && j < end + 5; ++j) {
+          expected.push_back(document[j]);
+        }
+      }
+      ASSERT_EQ(From(index, cursor, 5), expected) << seed << " " << i;
     }
   }
+}
+
+TEST(SuffixIndexTest, AForeignStreamEndsWithTheDocument) {
   const SuffixIndex index = IndexOf({1, 2, 3, 4, 5, 1, 2, 3, 9});
   SuffixIndex::Cursor cursor;
   for (const TokenId token : {1, 2, 3}) index.Advance(cursor, token);
@@ -163,6 +182,45 @@ TEST(SuffixIndexTest, FollowsAForeignStream) {
   EXPECT_THAT(From(index, cursor, 4), IsEmpty());
   index.Advance(cursor, -1);
   EXPECT_EQ(cursor.length, 0);
+  EXPECT_THAT(From(index, cursor, 4), IsEmpty());
+  // An empty document knows nothing.
+  const SuffixIndex none;
+  none.Advance(cursor, 1);
+  EXPECT_EQ(cursor.length, 0);
+  EXPECT_THAT(From(none, cursor, 4), IsEmpty());
+}
+
+TEST(SuffixIndexTest, ForgetsTokensAsIfTheyHadNotCome) {
+  for (unsigned seed = 0; seed < 20; ++seed) {
+    std::mt19937 random(seed);
+    Tokens stream(120);
+    for (TokenId& token : stream) token = static_cast<TokenId>(random() % 3);
+    SuffixIndex cut = IndexOf(stream);
+    const std::size_t kept = random() % (stream.size() + 1);
+    cut.Truncate(kept);
+    stream.resize(kept);
+    SuffixIndex fresh = IndexOf(stream);
+    for (int i = 0; i < 30; ++i) {
+      ASSERT_EQ(cut.match_length(), fresh.match_length()) << seed;
+      ASSERT_EQ(Continue(cut, 6), Continue(fresh, 6)) << seed;
+      ASSERT_EQ(cut.num_states(), fresh.num_states()) << seed;
+      const auto token = static_cast<TokenId>(random() % 3);
+      ASSERT_TRUE(cut.Append(token) && fresh.Append(token));
+    }
+  }
+}
+
+TEST(SuffixIndexTest, RoomAheadChangesNoAnswer) {
+  std::mt19937 random(5);
+  SuffixIndex plain;
+  SuffixIndex ready;
+  ready.Expect(20000);
+  for (int i = 0; i < 20000; ++i) {
+    const auto token = static_cast<TokenId>(random() % 40);
+    ASSERT_TRUE(plain.Append(token) && ready.Append(token));
+    ASSERT_EQ(plain.match_length(), ready.match_length());
+    ASSERT_EQ(Continue(plain, 4), Continue(ready, 4));
+  }
 }
 
 TEST(SuffixIndexTest, AnswersNothingOnceItIsFull) {
@@ -179,21 +237,109 @@ TEST(SuffixIndexTest, AnswersNothingOnceItIsFull) {
   EXPECT_TRUE(index.Append(1));
 }
 
+// Text-like: words of a few tokens, frequent ones more often, and now and then
+// a stretch of the text once more.
+class TextLike {
+ public:
+  TextLike() : words_(60000) {
+    for (Tokens& word : words_) {
+      word.resize(1 + random_() % 4);
+      for (TokenId& token : word) {
+        token = static_cast<TokenId>(random_() % 50000);
+      }
+    }
+  }
+  TokenId Next() {
+    while (waiting_.empty()) {
+      if (text_.size() > 1000 && random_() % 40 == 0) {
+        const std::size_t start = random_() % (text_.size() - 100);
+        const std::size_t length = 4 + random_() % 60;
+        waiting_.assign(
+            text_.rbegin() +
+                static_cast<std::ptrdiff_t>(text_.size() - start - length),
+            text_.rbegin() + static_cast<std::ptrdiff_t>(text_.size() - start));
+      } else {
+        // Zipf's law: the logarithm of the rank is about uniform.
+        const double share = std::uniform_real_distribution<>(0, 1)(random_);
+        const Tokens& word =
+            words_[static_cast<std::size_t>(std::pow(words_.size(), share)) -
+                   1];
+        waiting_.assign(word.rbegin(), word.rend());
+      }
+    }
+    text_.push_back(waiting_.back());
+    waiting_.pop_back();
+    return text_.back();
+  }
+
+ private:
+  std::mt19937 random_{3};
+  std::vector<Tokens> words_;
+  Tokens text_;
+  Tokens waiting_;  // the next token last
+};
+
 TEST(SuffixIndexTest, HoldsAtMost64BytesPerToken) {
-  // Text-like: words of a few tokens, frequent ones more often.
-  std::mt19937 random(3);
-  std::vector<Tokens> words(3000);
-  for (Tokens& word : words) {
-    word.resize(1 + random() % 5);
-    for (TokenId& token : word) token = static_cast<TokenId>(random() % 20000);
-  }
+  TextLike text;
   SuffixIndex index;
-  while (index.tokens().size() < 200000) {
-    const double share = std::uniform_real_distribution<>(0, 1)(random);
-    const auto rank = static_cast<std::size_t>(share * share * share * 3000);
-    for (const TokenId token : words[rank]) ASSERT_TRUE(index.Append(token));
+  for (std::size_t count = 1; count <= 1'000'000; ++count) {
+    ASSERT_TRUE(index.Append(text.Next()));
+    // Right behind each growth too, once large pages weigh little.
+    if (count > 700'000 && count % 1000 == 0) {
+      ASSERT_LE(index.bytes() / count, 64U) << count;
+    }
   }
-  EXPECT_LE(index.bytes() / index.tokens().size(), 64U);
+  // As real text has, or the figure would mean nothing.
+  const double states = static_cast<double>(index.num_states()) / 1e6;
+  const double edges = static_cast<double>(index.num_transitions()) / 1e6;
+  EXPECT_GT(states, 1.3);
+  EXPECT_LT(states, 1.6);
+  EXPECT_GT(edges, 1.7);
+  EXPECT_LT(edges, 2.2);
+}
+
+// Streams made to be hard stay linear in memory, and in time: something
+// quadratic would not end within the test's.
+TEST(SuffixIndexTest, HardStreamsStayLinear) {
+  constexpr std::size_t kCount = 150'000;
+  std::mt19937 random(1);
+  const std::vector<std::function<TokenId(std::size_t)>> streams = {
+      [](std::size_t) { return 7; },
+      [](std::size_t i) { return static_cast<TokenId>(i % 2); },
+      [&](std::size_t) { return static_cast<TokenId>(random() % 2); },
+      [](std::size_t i) { return static_cast<TokenId>(i); },
+      // One token with as many successors as there are.
+      [](std::size_t i) {
+        return static_cast<TokenId>(i % 2 == 0 ? 0 : i / 2 + 1);
+      },
+      // Ever longer runs: a b a a b a a a b
+      [run = std::size_t{0}, left = std::size_t{0}](std::size_t) mutable {
+        if (left > 0) {
+          --left;
+          return 1;
+        }
+        left = ++run;
+        return 2;
+      },
+      // Bits of the ruler sequence: every string comes again, ever later.
+      [](std::size_t i) {
+        TokenId bit = 0;
+        for (std::size_t value = i + 1; value % 2 == 0; value /= 2) ++bit;
+        return bit;
+      },
+      // The same half twice.
+      [](std::size_t i) {
+        const std::uint64_t x = (i % (kCount / 2)) * 0x9E3779B97F4A7C15U;
+        return static_cast<TokenId>((x >> 40) % 100000);
+      }};
+  for (std::size_t s = 0; s < streams.size(); ++s) {
+    SuffixIndex index;
+    auto next = streams[s];
+    for (std::size_t i = 0; i < kCount; ++i) ASSERT_TRUE(index.Append(next(i)));
+    EXPECT_LE(index.num_states(), 2 * kCount) << s;
+    EXPECT_LE(index.num_transitions(), 3 * kCount) << s;
+    EXPECT_LE(index.bytes(), 200 * kCount) << s;
+  }
 }
 
 }  // namespace
