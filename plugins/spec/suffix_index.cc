@@ -196,12 +196,33 @@ int SuffixIndex::match_length() const {
   return static_cast<int>(states_[states_[last_].link].length);
 }
 
+// Where the stream repeats itself at its end, and the match is no longer than
+// that repetition, an earlier one says nothing but where it ended: its latest
+// place is always its end. Then the repetition goes on. It takes two periods
+// and a third to be one.
+const SuffixIndex::State& SuffixIndex::Match() const {
+  const State& longest = states_[states_[last_].link];
+  const auto period = [&](const State& state) {
+    return static_cast<std::uint32_t>(tokens_.size()) - (state.end + 1);
+  };
+  if (longest.length >= period(longest)) return longest;
+  const State* inner = &longest;
+  for (int hop = 0; hop < kMaxRefreshes && inner->length > 0; ++hop) {
+    inner = &states_[inner->link];
+    const std::uint32_t p = period(*inner);
+    if (inner->length >= 2 * p && longest.length <= inner->length + p) {
+      return *inner;
+    }
+  }
+  return longest;
+}
+
 int SuffixIndex::Continue(std::span<TokenId> draft) const {
-  const int length = match_length();
-  if (length == 0) return 0;
-  const std::size_t start = states_[states_[last_].link].end + 1;
+  if (match_length() == 0) return 0;
+  const State& match = Match();
+  const std::size_t start = match.end + 1;
   const std::size_t period = tokens_.size() - start;
-  const bool periodic = static_cast<std::size_t>(length) >= period;
+  const bool periodic = match.length >= period;
   const std::size_t count =
       periodic ? draft.size() : std::min(draft.size(), period);
   for (std::size_t i = 0; i < count; ++i) {

@@ -41,7 +41,8 @@ class SuffixIndex {
   int match_length() const;
   // Continues the match into `draft`; how many tokens were written, 0 without a
   // match. A match of at least one whole period is continued periodically when
-  // the stream ends before the draft does.
+  // the stream ends before the draft does; a stream that goes in circles goes
+  // on so, also where it once left them.
   int Continue(std::span<TokenId> draft) const;
 
   // A place in this index of somebody else's stream. The index must not grow
@@ -85,6 +86,8 @@ class SuffixIndex {
   };
 
   bool Extend(TokenId token);
+  // The match whose continuation is drafted. REQUIRES: there is one.
+  const State& Match() const;
   const std::uint32_t* FindTarget(std::uint32_t state, TokenId token) const;
   std::uint32_t* FindTarget(std::uint32_t state, TokenId token) {
     return const_cast<std::uint32_t*>(

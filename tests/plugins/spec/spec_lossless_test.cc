@@ -358,10 +358,9 @@ TEST_P(SpecLossless, StreamsWithDraftersWriteWhatEachWritesAlone) {
                               .drafter = part.drafter.get()};
     sequence.gate.always_on = true;
     part.sequence = std::make_unique<Sequence>(decoder, sequence);
-    streams.push_back(
-        {.sequence = part.sequence.get(),
-         .prompt = part.prompt,
-         .limits = {.max_tokens = wanted.tokens}});
+    streams.push_back({.sequence = part.sequence.get(),
+                       .prompt = part.prompt,
+                       .limits = {.max_tokens = wanted.tokens}});
     ++index;
   }
   Generator(decoder).Generate(streams);

@@ -59,6 +59,31 @@ SuffixIndex IndexOf(const Tokens& tokens) {
   return index;
 }
 
+// The period in which a stream goes round at its end, when the match of that
+// length says nothing else; 0 for none.
+std::size_t PeriodOf(const Tokens& all, std::size_t match) {
+  // For each period, how long the stream equals itself that much earlier.
+  std::vector<std::size_t> lengths(all.size() + 1, 0);
+  for (std::size_t p = 1; p < all.size(); ++p) {
+    while (lengths[p] + p < all.size() &&
+           all[all.size() - 1 - lengths[p]] ==
+               all[all.size() - 1 - lengths[p] - p]) {
+      ++lengths[p];
+    }
+  }
+  for (std::size_t length = match; length > 0; --length) {
+    for (std::size_t p = 1; p < all.size(); ++p) {
+      if (lengths[p] < length) continue;
+      // The latest place of the suffix of that length.
+      const bool longest =
+          std::find(lengths.begin(), lengths.end(), length) != lengths.end();
+      if (longest && length >= 2 * p && match <= length + p) return p;
+      break;
+    }
+  }
+  return 0;
+}
+
 // Length and latest place after every token, and the bounds on size.
 void CheckStream(const Tokens& stream, bool latest) {
   SuffixIndex index;
@@ -70,10 +95,15 @@ void CheckStream(const Tokens& stream, bool latest) {
     ASSERT_EQ(index.match_length(), length) << "after " << all.size();
     if (length == 0) continue;
     const Tokens draft = Continue(index, 4);
-    const std::size_t period = all.size() - end;
+    std::size_t period = all.size() - end;
+    if (static_cast<std::size_t>(length) < period) {
+      const std::size_t loop = PeriodOf(all, static_cast<std::size_t>(length));
+      if (loop > 0) period = loop;
+    }
     ASSERT_FALSE(draft.empty());
     for (std::size_t i = 0; latest && i < draft.size(); ++i) {
-      ASSERT_EQ(draft[i], all[end + i % period]) << "after " << all.size();
+      ASSERT_EQ(draft[i], all[all.size() - period + i % period])
+          << "after " << all.size();
     }
   }
   const std::size_t n = std::max<std::size_t>(stream.size(), 3);
@@ -139,6 +169,19 @@ TEST(SuffixIndexTest, ContinuesLoopsAsFarAsAsked) {
     ASSERT_EQ(draft.size(), 16U) << period;
     for (int i = 0; i < 16; ++i) EXPECT_EQ(draft[i], i % period) << period;
   }
+}
+
+// What ended earlier need not end again at the same place, but where it began
+// at the same place it does.
+TEST(SuffixIndexTest, LoopsThatEndedBeforeGoOn) {
+  EXPECT_THAT(Continue(IndexOf({1, 7, 7, 7, 7, 7, 2, 3, 7, 7, 7}), 4),
+              ElementsAre(7, 7, 7, 7));
+  EXPECT_THAT(
+      Continue(IndexOf({5, 6, 5, 6, 5, 6, 5, 6, 9, 1, 5, 6, 5, 6, 5, 6}), 4),
+      ElementsAre(5, 6, 5, 6));
+  // An indented line like one above.
+  EXPECT_THAT(Continue(IndexOf({1, 7, 7, 7, 2, 3, 1, 7, 7, 7}), 3),
+              ElementsAre(2, 3, 1));
 }
 
 // A document of few letters, so that most strings come up several times.
