@@ -56,7 +56,8 @@ absl::Status RunCompletion(Decoder& decoder, const Tokenizer* tokenizer,
   Sequence sequence(decoder, {.state = state.get(),
                               .sampler = &sampler,
                               .drafter = options.drafter,
-                              .never_sampled = never});
+                              .never_sampled = never,
+                              .gate = options.gate});
 
   out << absl::StrFormat(
       "kv cache: capacity %d tokens, %.1f MiB\n", capacity,

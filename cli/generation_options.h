@@ -6,15 +6,17 @@
 #include <atomic>
 
 #include "fucina/decode/sampler.h"
+#include "fucina/decode/speculation_gate.h"
 
 namespace fucina::cli {
 
 struct GenerationOptions {
   int max_tokens = 1;  // the first comes from the prompt's logits
   SamplerConfig sampling = {};
-  int capacity = 0;         // of a context, tokens; 0: what is needed
-  int prefill_chunk = 512;  // tokens per forward that reads
-  double load_seconds = 0;  // printed
+  int capacity = 0;                  // of a context, tokens; 0: what is needed
+  int prefill_chunk = 512;           // tokens per forward that reads
+  double load_seconds = 0;           // printed
+  SpeculationGateOptions gate = {};  // of no use without a drafter
   const std::atomic<bool>* cancel = nullptr;
 };
 

@@ -165,6 +165,7 @@ absl::Status RunConversation(const RunFlags& flags, const Pipeline& pipeline,
   options.stop_tokens.assign(config.chat.stop_tokens.begin(),
                              config.chat.stop_tokens.end());
   options.prefill_chunk = config.prefill_chunk;
+  options.gate = pipeline.gate;
   FUCINA_ASSIGN_OR_RETURN(
       const std::unique_ptr<Conversation> conversation,
       Conversation::Create(
@@ -182,14 +183,15 @@ absl::Status RunConversation(const RunFlags& flags, const Pipeline& pipeline,
                     : RunChat(*conversation, message, chat, interrupt);
 }
 
-GenerationOptions GenerationOf(const RunFlags& flags,
-                               const PipelineConfig& config,
+GenerationOptions GenerationOf(const RunFlags& flags, const Pipeline& pipeline,
                                double load_seconds, Interrupt& interrupt) {
+  const PipelineConfig& config = pipeline.config;
   return {.max_tokens = *flags.generate,
           .sampling = CompletionSampler(config),
           .capacity = config.context,
           .prefill_chunk = config.prefill_chunk,
           .load_seconds = load_seconds,
+          .gate = pipeline.gate,
           .cancel = &interrupt.flag()};
 }
 
@@ -204,13 +206,13 @@ absl::Status RunMeasured(const RunFlags& flags, const Pipeline& pipeline,
                          double load_seconds, std::span<const std::string> args,
                          Interrupt& interrupt) {
   const PipelineConfig& config = pipeline.config;
-  if (pipeline.drafter_kind != nullptr && flags.streams <= 1) {
+  if (pipeline.drafter_kind != nullptr && flags.streams == 1) {
     FUCINA_LOG(WARNING) << "drafter '" << pipeline.drafter_kind->descriptor.name
                         << "' is not used: --bench does not draft";
   }
   const nlohmann::ordered_json facts = RunFacts(pipeline, args, load_seconds);
   const GenerationOptions generation =
-      GenerationOf(flags, config, load_seconds, interrupt);
+      GenerationOf(flags, pipeline, load_seconds, interrupt);
   if (flags.streams > 1) {
     StreamsOptions options{generation};
     options.num_streams = flags.streams;
@@ -242,7 +244,7 @@ absl::Status RunPromptMode(const RunFlags& flags, const Pipeline& pipeline,
   Decoder& decoder = *pipeline.decoder;
   if (flags.generate.has_value()) {
     CompletionOptions options{
-        GenerationOf(flags, config, load_seconds, interrupt)};
+        GenerationOf(flags, pipeline, load_seconds, interrupt)};
     options.stop_token = StopToken(config);
     options.tokens_out = flags.tokens_out;
     options.profile = flags.profile;
@@ -259,7 +261,8 @@ absl::Status RunPromptMode(const RunFlags& flags, const Pipeline& pipeline,
   }
   if (flags.spec_bench) {
     constexpr int kFewest = 5;
-    return RunSpecBench(decoder, tokens, kFewest, std::cout);
+    return RunSpecBench(decoder, tokens, std::max(kFewest, flags.bench),
+                        std::cout);
   }
   if (flags.verify_spec.has_value()) {
     return WithExitCode(VerifySpec(

@@ -91,7 +91,8 @@ absl::StatusOr<std::unique_ptr<Streams>> Streams::Create(
         decoder, SequenceParts{.state = self.states_.back().get(),
                                .sampler = self.samplers_.back().get(),
                                .drafter = self.drafters_.back().get(),
-                               .never_sampled = self.never_}));
+                               .never_sampled = self.never_,
+                               .gate = options.gate}));
     self.streams_.push_back(
         {.sequence = self.sequences_.back().get(),
          .prompt = prompts[static_cast<std::size_t>(i) % prompts.size()]});

@@ -202,6 +202,19 @@ const Row kRows[] = {
      0,
      false,
      Meaning::kPath},
+    {{"drafter.max_draft", "--spec-draft", "N", "an integer from 1 to 64", "16",
+      "tokens to draft at a time, at most; never changes results"},
+     +[](C& c) -> int& { return c.max_draft; },
+     1,
+     64},
+    {{"drafter.costs", "--spec-cost", "TABLE", "a text such as 1:1.05,4:1.3",
+      "those of one machine",
+      "what verifying drafts costs, until it is "
+      "measured; as --spec-bench prints it"},
+     +[](C& c) -> std::string& { return c.draft_costs; }},
+    {{"drafter.gate", "", "BOOL", "true or false", "true",
+      "draft only where it pays; never changes results"},
+     +[](C& c) -> bool& { return c.draft_gate; }},
     {{"constraint.kind", "", "NAME", "a constraint's name", "none",
       "what a reply must satisfy"},
      +[](C& c) -> std::string& { return c.constraint.kind; }},
@@ -210,6 +223,8 @@ const Row kRows[] = {
 constexpr ConfigSwitch kSwitches[] = {
     {"--spec", "drafter.kind", "cascade",
      "draft from the text so far; changes speed and no token"},
+    {"--no-spec-gate", "drafter.gate", "false",
+     "draft whether it pays or not; for measurements"},
     {"--no-think", "chat.thinking", "false", "switch the model's thinking off"},
 };
 

@@ -20,6 +20,7 @@
 #include "fucina/diag/status_macros.h"
 #include "fucina/parallel/thread_plan.h"
 #include "registry/config_keys.h"
+#include "registry/draft_costs.h"
 
 namespace fucina {
 namespace {
@@ -166,6 +167,7 @@ class Builder {
 
  private:
   absl::Status ReadReferences();
+  absl::Status ReadGate();
   absl::Status ReadTemplate();
   // Hands a key of the pipeline to the family as its option of that name.
   absl::Status PassOn(absl::string_view name, const std::string& value,
@@ -395,6 +397,7 @@ absl::Status Builder::CheckOptions() {
     }
     FUCINA_RETURN_IF_ERROR(Prefixed(blame, p_.tokenizer_status));
   }
+  FUCINA_RETURN_IF_ERROR(ReadGate());
   if (const PluginSection& wanted = p_.config.drafter; !wanted.kind.empty()) {
     auto found = p_.registry->FindDrafter(wanted.kind);
     if (!found.ok()) {
@@ -555,6 +558,29 @@ absl::Status Builder::MakeAdapterAndDrafter() {
   if (!absl::IsFailedPrecondition(made)) return made;
   FUCINA_LOG(WARNING) << made.message() << "; decoding goes on without it";
   p_.drafter_kind = nullptr;
+  return absl::OkStatus();
+}
+
+absl::Status Builder::ReadGate() {
+  const PipelineConfig& config = p_.config;
+  const PipelineConfig initial;
+  const std::pair<const char*, bool> asked_for[] = {
+      {"drafter.max_draft", config.max_draft != initial.max_draft},
+      {"drafter.costs", config.draft_costs != initial.draft_costs},
+      {"drafter.gate", config.draft_gate != initial.draft_gate}};
+  for (const auto& [key, asked] : asked_for) {
+    if (!asked || !config.drafter.kind.empty()) continue;
+    return absl::InvalidArgumentError(absl::StrCat(
+        config.Blame(key), "nobody drafts; give --spec or 'drafter.kind' too"));
+  }
+  p_.gate.max_draft = config.max_draft;
+  p_.gate.always_on = !config.draft_gate;
+  if (config.draft_costs.empty()) return absl::OkStatus();
+  auto costs = ParseDraftCosts(config.draft_costs);
+  if (!costs.ok()) {
+    return Prefixed(config.Blame("drafter.costs"), costs.status());
+  }
+  p_.gate.cost_table = *std::move(costs);
   return absl::OkStatus();
 }
 

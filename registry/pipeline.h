@@ -22,6 +22,7 @@
 #include "fucina/contract/decoder.h"
 #include "fucina/contract/drafter.h"
 #include "fucina/decode/sampler.h"
+#include "fucina/decode/speculation_gate.h"
 #include "fucina/gguf/gguf_file.h"
 #include "fucina/parallel/thread_pool.h"
 #include "fucina/text/chat_template.h"
@@ -83,6 +84,7 @@ struct Pipeline {
   std::unique_ptr<Constraint> constraint;
   const Registered<DrafterKind>* drafter_kind = nullptr;  // null: no drafting
   Options drafter_options;
+  SpeculationGateOptions gate;  // of every sequence that drafts
   // Documents for the drafter, as tokens, and the files they come from. Each
   // drafter has its own index of them, for which memory is asked anew.
   std::vector<std::pair<std::string, std::vector<TokenId>>> drafter_references;

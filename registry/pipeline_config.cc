@@ -374,6 +374,8 @@ bool PipelineConfig::operator==(const PipelineConfig& other) const {
          chat == other.chat && adapter == other.adapter &&
          drafter == other.drafter &&
          drafter_references == other.drafter_references &&
+         max_draft == other.max_draft && draft_costs == other.draft_costs &&
+         draft_gate == other.draft_gate &&
          constraint == other.constraint;
 }
 

@@ -92,6 +92,9 @@ struct PipelineConfig {
   PluginSection adapter;
   PluginSection drafter;
   std::vector<std::string> drafter_references;  // text files
+  int max_draft = 16;
+  std::string draft_costs = {};  // "1:1.05,2:1.1"; empty: as they come
+  bool draft_gate = true;
   PluginSection constraint;
 
   // Who set which key; keys that nobody set are absent. Not part of equality.

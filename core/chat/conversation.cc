@@ -146,7 +146,8 @@ absl::StatusOr<std::unique_ptr<Conversation>> Conversation::Create(
                                     .drafter = parts.drafter,
                                     .constraint = parts.constraint,
                                     .adapter = parts.adapter,
-                                    .never_sampled = self.never_sampled_});
+                                    .never_sampled = self.never_sampled_,
+                                    .gate = self.options_.gate});
   return conversation;
 }
 

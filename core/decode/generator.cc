@@ -110,14 +110,17 @@ absl::Status Sequence::Begin(std::span<const TokenId> prompt,
   }
   prompt_ = prompt;
   limits_ = limits;
-  step_tokens_.reserve(static_cast<std::size_t>(limits.max_draft) + 1);
+  step_tokens_.reserve(static_cast<std::size_t>(parts_.gate.max_draft) + 1);
+  watched_.reserve(static_cast<std::size_t>(parts_.gate.max_draft));
+  watched_.clear();
+  watched_right_ = 0;
   num_candidates_ = 0;
   if (parts_.drafter != nullptr) {
     num_candidates_ = static_cast<std::size_t>(std::clamp(
         parts_.drafter->wants_candidates(), 0, decoder_.info().vocab_size));
   }
   candidates_.resize(num_candidates_ *
-                     (static_cast<std::size_t>(limits.max_draft) + 1));
+                     (static_cast<std::size_t>(parts_.gate.max_draft) + 1));
   stats_ = {.prompt_tokens = static_cast<int>(prompt.size()),
             .reused_tokens = static_cast<int>(kept)};
   finished_ = false;
@@ -134,7 +137,7 @@ void Sequence::Finish(FinishReason reason) {
   finished_ = true;
 }
 
-bool Sequence::Prepare(SequenceStep& step) {
+bool Sequence::Prepare(SequenceStep& step, int together) {
   if (finished_) return false;
   if (cancelled()) {
     Finish(FinishReason::kCancelled);
@@ -155,7 +158,7 @@ bool Sequence::Prepare(SequenceStep& step) {
     Finish(FinishReason::kContextFull);
     return false;
   }
-  Propose();
+  Propose(together);
   step.tokens = step_tokens_;
   step.rows = LogitRows::kAll;
   return true;
@@ -169,13 +172,14 @@ absl::Status Sequence::Commit(const SequenceStep& step, std::int64_t ns,
   const int accepted_before = stats_.accepted;
   stats_.drafted += drafted;
   if (drafted > 0) ++stats_.verifies;
+  const std::size_t start = history_.size();
   absl::Status status = CommitAndTell(step.logits, sink);
   if (drafted == 0) gate_.RecordPlain(ns);
-  if (drafter_spoke_ && drafted > 0) {
-    gate_.RecordVerify(drafted, stats_.accepted - accepted_before,
-                       ns > 0 ? ns + draft_ns_ : 0);
-  } else {
-    gate_.RecordNothing(draft_ns_);
+  if (drafter_spoke_) {
+    const int accepted = stats_.accepted - accepted_before;
+    const int rows = static_cast<int>(history_.size() - start);
+    gate_.RecordVerify(draft_class_, drafted, accepted,
+                       std::clamp(rows, accepted, drafted), ns);
   }
   // Rows that did not happen are dropped, also after an error; the newest token
   // is not in the state yet.
@@ -218,53 +222,92 @@ absl::Status Sequence::CommitAndTell(const Tensor& logits, TokenSink sink) {
 
 int Sequence::AskDrafter(std::span<TokenId> draft) {
   const Clock::time_point start = Clock::now();
-  const int most = static_cast<int>(draft.size());
-  int count = std::clamp(parts_.drafter->Propose(history_, draft), 0, most);
+  // A plugin may not count out of bounds.
+  int count = std::clamp(parts_.drafter->Propose(history_, draft), 0,
+                         static_cast<int>(draft.size()));
+  const int offered = count;
   if (parts_.constraint != nullptr && count > 0) {
     count = std::clamp(parts_.constraint->ValidPrefix(
                            draft.first(static_cast<std::size_t>(count))),
                        0, count);
   }
-  draft_ns_ = NanosecondsSince(start);
-  return count;
+  count = Usable(draft.first(static_cast<std::size_t>(count)));
+  gate_.RecordAsked(NanosecondsSince(start));
+  if (offered == 0) return 0;
+  draft_class_ = parts_.drafter->draft_class();
+  const int chosen = gate_.Choose(draft_class_, count);
+  if (chosen < offered) parts_.drafter->Cut(chosen);
+  if (chosen == 0) {
+    ++stats_.gate_refusals;
+    Watch(draft.first(static_cast<std::size_t>(count)));
+  }
+  return chosen;
 }
 
-void Sequence::Propose() {
-  draft_ns_ = 0;
+// How many tokens of a draft can be verified: those of the vocabulary, and none
+// past an end of the reply.
+int Sequence::Usable(std::span<const TokenId> draft) const {
+  for (std::size_t i = 0; i < draft.size(); ++i) {
+    if (draft[i] < 0 || draft[i] >= decoder_.info().vocab_size) {
+      return static_cast<int>(i);
+    }
+    if (IsStop(draft[i])) return static_cast<int>(i) + 1;
+  }
+  return static_cast<int>(draft.size());
+}
+
+// A draft that is not verified is compared with what is committed, until its
+// fate is known; those that come meanwhile are not.
+void Sequence::Watch(std::span<const TokenId> draft) {
+  if (watched_right_ < watched_.size()) return;
+  watched_.assign(draft.begin(), draft.end());
+  watched_right_ = 0;
+  watched_class_ = draft_class_;
+}
+
+void Sequence::CompareWatched(TokenId committed) {
+  if (watched_right_ == watched_.size()) return;
+  const bool right = watched_[watched_right_] == committed;
+  if (right) ++watched_right_;
+  if (right && watched_right_ < watched_.size()) return;
+  const auto count = static_cast<int>(watched_right_);
+  gate_.RecordUnverified(watched_class_, count, right ? count : count + 1);
+  watched_.clear();
+  watched_right_ = 0;
+}
+
+void Sequence::Propose(int together) {
   drafter_spoke_ = false;
   step_tokens_.assign(1, history_.back());
   const DecodeState& state = *parts_.state;
   const int room =
-      std::min({limits_.max_draft, limits_.max_tokens - stats_.new_tokens - 1,
+      std::min({parts_.gate.max_draft, limits_.max_tokens - stats_.new_tokens - 1,
                 state.capacity() - state.length() - 1});
   if (room <= 0 || !decoder_.info().can_truncate) return;
   step_tokens_.resize(static_cast<std::size_t>(room) + 1);
   const std::span<TokenId> draft = std::span(step_tokens_).subspan(1);
-  // A plugin may not count out of bounds or draft past an end of the reply.
   int count = 0;
   if (parts_.constraint != nullptr) {
     count = std::clamp(parts_.constraint->ForcedTokens(draft), 0, room);
+    count = Usable(draft.first(static_cast<std::size_t>(count)));
   }
   if (count == 0 && parts_.drafter != nullptr) {
-    if (gate_.Allows()) {
-      count =
-          AskDrafter(draft.first(static_cast<std::size_t>(gate_.Budget(room))));
-      drafter_spoke_ = count > 0;
-    } else {
+    gate_.set_together(together);
+    // The first step is plain: costs are counted in its time.
+    const bool measures = stats_.forwards == 0 && !gate_.cost().knows_plain();
+    if (!gate_.Allows() || (measures && !gate_.always_on())) {
       ++stats_.gate_refusals;
-    }
-  }
-  for (int i = 0; i < count; ++i) {
-    const bool valid = draft[i] >= 0 && draft[i] < decoder_.info().vocab_size;
-    const bool stop =
-        std::find(limits_.stop_tokens.begin(), limits_.stop_tokens.end(),
-                  draft[i]) != limits_.stop_tokens.end();
-    if (!valid || stop) {
-      count = valid ? i + 1 : i;
-      break;
+    } else {
+      count = AskDrafter(draft);
+      drafter_spoke_ = count > 0;
     }
   }
   step_tokens_.resize(static_cast<std::size_t>(count) + 1);
+}
+
+bool Sequence::IsStop(TokenId token) const {
+  return std::find(limits_.stop_tokens.begin(), limits_.stop_tokens.end(),
+                   token) != limits_.stop_tokens.end();
 }
 
 absl::StatusOr<TokenId> Sequence::Choose(std::span<float> logits) {
@@ -306,9 +349,8 @@ absl::Status Sequence::CommitRows(const Tensor& logits, TokenSink sink) {
     }
     history_.push_back(token);
     ++stats_.new_tokens;
-    const bool stop =
-        std::find(limits_.stop_tokens.begin(), limits_.stop_tokens.end(),
-                  token) != limits_.stop_tokens.end();
+    CompareWatched(token);
+    const bool stop = IsStop(token);
     const bool go_on = sink(token);
     const bool drafted =
         row + 1 < logits.dim(0) && token == step_tokens_[row + 1];
@@ -370,19 +412,26 @@ void Generator::Generate(std::span<Stream> streams) const {
   steps.reserve(streams.size());
   while (true) {
     const Clock::time_point start = Clock::now();
+    const int together = std::max(1, static_cast<int>(live.size()));
     live.clear();
     steps.clear();
     for (Stream& stream : streams) {
       SequenceStep step;
-      if (!stream.status.ok() || !stream.sequence->Prepare(step)) continue;
+      if (!stream.status.ok() || !stream.sequence->Prepare(step, together))
+        continue;
       live.push_back(&stream);
       steps.push_back(step);
     }
     if (live.empty()) break;
     const Clock::time_point forward_start = Clock::now();
     Forward(steps, live);
-    const std::int64_t ns =
-        live.size() == 1 ? NanosecondsSince(forward_start) : 0;
+    // The time of rows that several sequences share tells nothing about one.
+    const bool shared =
+        live.size() > 1 &&
+        std::any_of(steps.begin(), steps.end(), [](const SequenceStep& step) {
+          return step.tokens.size() > 1;
+        });
+    const std::int64_t ns = shared ? 0 : NanosecondsSince(forward_start);
     for (std::size_t i = 0; i < live.size(); ++i) {
       if (!live[i]->status.ok()) continue;
       live[i]->status =
@@ -402,7 +451,7 @@ void Generator::Prefill(Stream& stream) const {
   const int total = static_cast<int>(stream.prompt.size());
   SequenceStep step;
   while (stream.status.ok() && sequence.reading_prompt() &&
-         sequence.Prepare(step)) {
+         sequence.Prepare(step, 1)) {
     const Clock::time_point start = Clock::now();
     stream.status = CheckedForward(decoder_, step);
     if (!stream.status.ok()) return;

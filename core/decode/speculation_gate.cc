@@ -8,18 +8,17 @@
 namespace fucina {
 namespace {
 
-constexpr int kMinBudget = 2;
-// Weights of a new sample; one stall of the machine moves a cost by a fifth.
-constexpr double kPlainWeight = 0.25;
-constexpr double kScaleWeight = 0.2;
-constexpr double kMinScale = 0.25;
-constexpr double kMaxScale = 4;
+constexpr double kAskWeight = 0.25;  // of a new sample
+// Gains of the past do not buy a long loss: the account holds no more.
+constexpr double kMostCredit = 4;
+
+// A verification that takes so many times as long as believed is a stall.
+constexpr double kStall = 4;
 
 }  // namespace
 
 SpeculationGate::SpeculationGate(const SpeculationGateOptions& options)
-    : options_(options) {
-  FUCINA_CHECK(!options_.cost_table.empty());
+    : options_(options), cost_(options.cost_table) {
   FUCINA_CHECK_GE(options_.window, 2);
   FUCINA_CHECK_GE(options_.reprobe_after, 1);
   FUCINA_CHECK_GE(options_.reprobe_max, 1);
@@ -27,22 +26,42 @@ SpeculationGate::SpeculationGate(const SpeculationGateOptions& options)
   entries_.resize(static_cast<std::size_t>(options_.window));
 }
 
-double SpeculationGate::TableCost(int drafted) const {
-  const auto& table = options_.cost_table;
-  const auto above =
-      std::find_if(table.begin(), table.end(),
-                   [&](const auto& point) { return point.first >= drafted; });
-  if (above == table.end()) return table.back().second;
-  if (above == table.begin() || above->first == drafted) return above->second;
-  const auto below = above - 1;
-  const double share = static_cast<double>(drafted - below->first) /
-                       (above->first - below->first);
-  return below->second + share * (above->second - below->second);
+// --- the account ------------------------------------------------------------
+
+double SpeculationGate::Reserve() const {
+  return credit_ + options_.loss_allowance +
+         options_.loss_share * static_cast<double>(steps_);
 }
 
-double SpeculationGate::Cost(int drafted) const {
-  return std::max(scale_ * TableCost(drafted), 1.0);
+void SpeculationGate::Book(double gain) {
+  saved_ += gain;
+  credit_ = std::min(credit_ + gain, kMostCredit);
 }
+
+// --- how far ----------------------------------------------------------------
+
+int SpeculationGate::Choose(int draft_class, int offered) const {
+  if (options_.always_on) return offered;
+  const double reserve = Reserve();
+  double best = options_.min_speedup + options_.margin;
+  int chosen = 0;
+  double tokens = 1;
+  double chance = 1;
+  for (int drafted = 1; drafted <= offered; ++drafted) {
+    chance *= chances_.Chance(draft_class, drafted - 1);
+    tokens += chance;
+    const double cost = cost_.Of(drafted, together_);
+    // Even when all of it is wrong the account can bear it.
+    if (cost - 1 > reserve) continue;
+    if (tokens / cost > best) {
+      best = tokens / cost;
+      chosen = drafted;
+    }
+  }
+  return chosen;
+}
+
+// --- drafters that take time ------------------------------------------------
 
 bool SpeculationGate::Evaluable() const {
   int drafted = 0;
@@ -61,11 +80,6 @@ double SpeculationGate::Estimate() const {
                      : committed / cost;
 }
 
-bool SpeculationGate::Overdrawn() const {
-  return credit_ < -(options_.loss_allowance +
-                     options_.loss_share * static_cast<double>(steps_));
-}
-
 void SpeculationGate::Clear() {
   next_ = 0;
   count_ = 0;
@@ -80,73 +94,58 @@ void SpeculationGate::TurnOff(int backoff) {
 
 bool SpeculationGate::Allows() {
   ++steps_;
-  if (options_.always_on || state_ != State::kOff) return true;
-  if (++off_steps_ < backoff_ || Overdrawn()) return false;
-  state_ = State::kProbing;
-  probe_left_ = options_.probe_steps;
-  Clear();
-  return true;
-}
-
-int SpeculationGate::Budget(int max_draft) const {
-  int accepted = 0;
-  int drafted = 0;
-  for (int i = 0; i < count_; ++i) {
-    accepted += entries_[i].accepted;
-    drafted += entries_[i].drafted;
+  if (options_.always_on || ask_share_ <= options_.cheap_share) return true;
+  const bool affordable = ask_share_ <= Reserve();
+  if (state_ == State::kOff) {
+    if (++off_steps_ < backoff_ || !affordable) return false;
+    state_ = State::kProbing;
+    probe_left_ = options_.probe_steps;
+    Clear();
+    return true;
   }
-  if (drafted == 0 || options_.always_on) return max_draft;
-  const int worth = kMinBudget + (accepted * max_draft + drafted - 1) / drafted;
-  return std::min(max_draft, worth);
-}
-
-void SpeculationGate::RecordPlain(std::int64_t ns) {
-  if (ns <= 0) return;
-  const double sample = static_cast<double>(ns);
-  plain_ns_ = plain_ns_ == 0
-                  ? sample
-                  : kPlainWeight * sample + (1 - kPlainWeight) * plain_ns_;
-}
-
-void SpeculationGate::RecordNothing(std::int64_t ns) {
-  if (plain_ns_ > 0) credit_ -= static_cast<double>(ns) / plain_ns_;
-  if (state_ != State::kOff && Overdrawn() && !options_.always_on) {
-    TurnOff(options_.reprobe_after);
+  if (!affordable) {
+    TurnOff(state_ == State::kProbing ? 2 * backoff_ : options_.reprobe_after);
   }
+  return affordable;
 }
 
-void SpeculationGate::RecordVerify(int drafted, int accepted, std::int64_t ns) {
-  if (ns > 0 && plain_ns_ > 0) {
-    const double measured = std::max(static_cast<double>(ns) / plain_ns_, 1.0);
-    const double sample =
-        std::clamp(measured / TableCost(drafted), kMinScale, kMaxScale);
-    scale_ = std::clamp(kScaleWeight * sample + (1 - kScaleWeight) * scale_,
-                        kMinScale, kMaxScale);
-  }
-  RecordCost(drafted, accepted, Cost(drafted));
+void SpeculationGate::RecordAsked(std::int64_t ns) {
+  // Everybody who shares the forwards waits.
+  const double share = cost_.InSteps(ns) * together_;
+  ask_share_ += kAskWeight * (share - ask_share_);
+  Book(-share);
+}
+
+void SpeculationGate::RecordVerify(int draft_class, int drafted, int accepted,
+                                   int decided, std::int64_t ns) {
+  chances_.Record(draft_class, accepted, decided);
+  const double believed = cost_.Of(drafted, together_);
+  cost_.RecordVerify(drafted, ns);
+  // One that took far longer than believed is booked so, within reason: more
+  // is a stall of the machine.
+  const double measured = std::min(cost_.InSteps(ns), kStall * believed);
+  RecordCost(drafted, accepted,
+             std::max(measured, cost_.Of(drafted, together_)));
 }
 
 void SpeculationGate::RecordCost(int drafted, int accepted, double cost) {
-  const Entry entry = {.committed = accepted + 1,
-                       .accepted = accepted,
-                       .drafted = drafted,
-                       .cost = cost};
-  entries_[next_] = entry;
+  entries_[next_] = {.committed = accepted + 1,
+                     .accepted = accepted,
+                     .drafted = drafted,
+                     .cost = cost + ask_share_};
   next_ = (next_ + 1) % entries_.size();
   count_ = std::min(count_ + 1, options_.window);
-  // Gains of the past do not buy a long loss.
-  credit_ =
-      std::min(credit_ + entry.committed - entry.cost, options_.loss_allowance);
+  Book(accepted + 1 - cost);
   if (options_.always_on) return;
 
   const bool loses = Evaluable() && Estimate() < options_.min_speedup;
   if (state_ == State::kOn) {
-    if (loses || Overdrawn()) TurnOff(options_.reprobe_after);
+    if (loses) TurnOff(options_.reprobe_after);
     return;
   }
   if (state_ != State::kProbing) return;
   --probe_left_;
-  if (loses || Overdrawn()) {
+  if (loses) {
     TurnOff(2 * backoff_);
   } else if (probe_left_ <= 0) {
     if (Estimate() >= options_.min_speedup + options_.probe_margin) {

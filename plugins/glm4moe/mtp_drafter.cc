@@ -33,13 +33,18 @@ TokenId Best(std::span<const float> logits) {
                               logits.begin());
 }
 
-// Of the best token under softmax.
-double BestProbability(std::span<const float> logits, TokenId best) {
+// Whether the best token has at least that probability under softmax.
+bool IsLikely(std::span<const float> logits, TokenId best, double p_min) {
+  // Logits so far below add less than a thousandth in all.
+  constexpr float kFar = 20;
+  const float floor = logits[best] - kFar;
   double sum = 0;
   for (const float logit : logits) {
+    if (logit < floor) continue;
     sum += std::exp(static_cast<double>(logit) - logits[best]);
+    if (sum * p_min > 1) return false;
   }
-  return 1 / sum;
+  return true;
 }
 
 absl::StatusOr<std::unique_ptr<Drafter>> Make(const Decoder& target,
@@ -101,6 +106,15 @@ absl::StatusOr<std::unique_ptr<MtpDrafter>> MtpDrafter::Create(
     return absl::ResourceExhaustedError(
         "no memory for the hidden rows of the prediction layer");
   }
+  // Once now, so that the first draft need not fetch the layer's weights.
+  constexpr TokenId kAny = 0;
+  const Tensor row(DType::kF32, {1, drafter->head_->hidden_size()},
+                   drafter->h1_.data());
+  FUCINA_RETURN_IF_ERROR(drafter->head_
+                             ->Forward({&kAny, 1}, row, *drafter->state_,
+                                       drafter->scratch_, drafter->h1_)
+                             .status());
+  FUCINA_RETURN_IF_ERROR(drafter->state_->Truncate(0));
   return drafter;
 }
 
@@ -114,7 +128,10 @@ void MtpDrafter::Commit(std::span<const TokenId> tokens) {
     guess_at_ = -1;
   }
   const int ready = std::min(end_, static_cast<int>(tokens_.size()) - 1) - fed_;
-  if (ready >= kPendingEntries) Feed();
+  // Entries of a prompt are made while it is read: later they would make the
+  // first draft slow.
+  const bool prompt = tokens.size() > kMaxDepth + 1;
+  if (ready >= kPendingEntries || (prompt && ready > 0)) Feed();
 }
 
 void MtpDrafter::Rewind(int length) {
@@ -226,7 +243,7 @@ int MtpDrafter::Propose(std::span<const TokenId> context,
   while (true) {
     const TokenId best = Best(logits);
     draft[static_cast<std::size_t>(count++)] = best;
-    if (count == most || BestProbability(logits, best) < options_.p_min) break;
+    if (count == most || !IsLikely(logits, best, options_.p_min)) break;
     auto made =
         head_->Forward({&best, 1}, Tensor(DType::kF32, {1, hidden}, h1_.data()),
                        *state_, scratch_, h1_);

@@ -14,6 +14,20 @@ constexpr int kMaxChain = 8;
 constexpr std::size_t kMaxDraft = 64;
 constexpr std::size_t kMaxRecent = kMaxDraft + 2;
 
+// Classes of drafts: the longer the match, the more often it goes on.
+constexpr int kLengths = 5;
+constexpr int kReferenceClasses = kLengths;
+constexpr int kRecyclingClass = 2 * kLengths;
+static_assert(kRecyclingClass < kMaxDraftClasses);
+
+int LengthClass(int match) {
+  int of_length = 0;
+  for (int bound = 4; bound <= match && of_length < kLengths - 1; bound *= 2) {
+    ++of_length;
+  }
+  return of_length;
+}
+
 }  // namespace
 
 void SourceRecord::Record(int accepted, int drafted) {
@@ -44,9 +58,11 @@ Cascade::Cascade(int vocab_size, const CascadeOptions& options)
   recent_.reserve(kMaxRecent);
 }
 
-int Cascade::Note(SourceRecord& source, std::span<const TokenId> draft) {
+int Cascade::Note(SourceRecord& source, int draft_class,
+                  std::span<const TokenId> draft) {
   if (draft.empty()) return 0;
   asked_ = &source;
+  draft_class_ = draft_class;
   draft_.assign(draft.begin(), draft.end());
   return static_cast<int>(draft.size());
 }
@@ -85,14 +101,24 @@ int Cascade::Propose(std::span<const TokenId> context,
                                                  reference->cursor, part)
                                            : index_.Continue(part);
     if (count > 0) {
-      return Note(*source, part.first(static_cast<std::size_t>(count)));
+      const int of_length = LengthClass(best);
+      return Note(
+          *source,
+          reference != nullptr ? kReferenceClasses + of_length : of_length,
+          part.first(static_cast<std::size_t>(count)));
     }
   }
   if (!table_.has_value() || recycling_.muted()) return 0;
   const std::span<TokenId> part =
       draft.first(std::min<std::size_t>(draft.size(), kMaxChain));
   const int count = table_->Chain(context.back(), part);
-  return Note(recycling_, part.first(static_cast<std::size_t>(count)));
+  return Note(recycling_, kRecyclingClass,
+              part.first(static_cast<std::size_t>(count)));
+}
+
+void Cascade::Cut(int count) {
+  draft_.resize(std::min(draft_.size(), static_cast<std::size_t>(count)));
+  if (draft_.empty()) asked_ = nullptr;
 }
 
 void Cascade::Commit(std::span<const TokenId> tokens) {

@@ -58,6 +58,8 @@ class Cascade final : public Drafter {
 
   int Propose(std::span<const TokenId> context,
               std::span<TokenId> draft) override;
+  int draft_class() const override { return draft_class_; }
+  void Cut(int count) override;
   void Commit(std::span<const TokenId> tokens) override;
   void Rewind(int length) override;
   int wants_candidates() const override {
@@ -78,7 +80,8 @@ class Cascade final : public Drafter {
     SourceRecord record;
   };
 
-  int Note(SourceRecord& source, std::span<const TokenId> draft);
+  int Note(SourceRecord& source, int draft_class,
+           std::span<const TokenId> draft);
 
   const CascadeOptions options_;
   SuffixIndex index_;
@@ -88,7 +91,8 @@ class Cascade final : public Drafter {
   SourceRecord recycling_;
 
   SourceRecord* asked_ = nullptr;  // whose draft waits to be judged
-  std::vector<TokenId> draft_;     // that draft
+  int draft_class_ = 0;
+  std::vector<TokenId> draft_;  // that draft
   // The last committed tokens, oldest first: what followed what is learned
   // again after the model's candidates have replaced a row.
   std::vector<TokenId> recent_;

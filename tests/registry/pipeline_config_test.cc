@@ -231,7 +231,7 @@ TEST(PipelineConfig, UnknownKeysAreRefusedWithLineAndNearest) {
             "'temperature'");
   EXPECT_EQ(Refusal("version: 1\ndrafter: {what_is_this: 1}\n"),
             "p.yaml:2: unknown key 'what_is_this' in 'drafter'; known: kind, "
-            "references, options");
+            "references, max_draft, costs, gate, options");
 }
 
 TEST(PipelineConfig, KeysGivenTwiceAreRefused) {

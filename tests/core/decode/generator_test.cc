@@ -148,6 +148,7 @@ struct Scenario {
   Constraint* constraint = nullptr;
   std::vector<TokenId> never = {};
   std::function<bool(TokenId)> sink = [](TokenId) { return true; };
+  SpeculationGateOptions gate = {.always_on = true};
 };
 
 Outcome Generate(const TableDecoder& decoder, const Scenario& options) {
@@ -157,7 +158,8 @@ Outcome Generate(const TableDecoder& decoder, const Scenario& options) {
                               .sampler = &sampler,
                               .drafter = options.drafter,
                               .constraint = options.constraint,
-                              .never_sampled = options.never});
+                              .never_sampled = options.never,
+                              .gate = options.gate});
   Outcome run;
   run.status = Generator(decoder).Generate(sequence, options.prompt,
                                            options.limits, [&](TokenId token) {
@@ -227,6 +229,60 @@ TEST(Generator, DraftingNeverChangesTheTokens) {
       }
     }
   }
+}
+
+// Hears which of its drafts were verified.
+class CutDrafter : public ScriptDrafter {
+ public:
+  using ScriptDrafter::ScriptDrafter;
+  int Propose(std::span<const TokenId> context,
+              std::span<TokenId> draft) override {
+    last_ = ScriptDrafter::Propose(context, draft);
+    verified += last_;
+    return last_;
+  }
+  void Cut(int count) override {
+    EXPECT_GE(count, 0);
+    EXPECT_LT(count, last_);
+    verified += count - last_;
+    last_ = count;
+  }
+  int verified = 0;
+
+ private:
+  int last_ = 0;
+};
+
+// What the gate makes of the clock changes no token, and the drafter is told
+// of each draft how much of it counts.
+TEST(Generator, TheGateNeverChangesTheTokens) {
+  const TableDecoder decoder;
+  int refusals = 0;
+  for (const double temperature : {0.0, 0.8}) {
+    for (std::uint64_t seed = 0; seed < 25; ++seed) {
+      Scenario options;
+      options.gate = {};
+      options.gate.loss_allowance = 0.5;
+      options.prompt = {static_cast<TokenId>(seed % kVocab), 5};
+      options.limits.max_tokens = 150;
+      options.sampling = {.temperature = temperature, .seed = seed};
+      const Outcome plain = Generate(decoder, options);
+      ASSERT_TRUE(plain.status.ok()) << plain.status;
+      for (const int mistake_every : {0, 1, 2, 3, 7}) {
+        CutDrafter drafter(plain.history, mistake_every);
+        options.drafter = &drafter;
+        const Outcome drafted = Generate(decoder, options);
+        ASSERT_TRUE(drafted.status.ok()) << drafted.status;
+        EXPECT_EQ(drafted.history, plain.history);
+        EXPECT_EQ(drafted.state_tokens, plain.state_tokens);
+        EXPECT_EQ(drafter.committed, plain.history);
+        EXPECT_EQ(drafter.verified, drafted.stats.drafted);
+        refusals += drafted.stats.gate_refusals;
+        options.drafter = nullptr;
+      }
+    }
+  }
+  EXPECT_GT(refusals, 0);
 }
 
 TEST(Generator, StopTokenEndsTheReplyAlsoInsideADraft) {
@@ -505,7 +561,7 @@ TEST(Generator, WhatADecoderReturnsIsChecked) {
   Scenario drafting;
   drafting.drafter = &drafter;
   EXPECT_THAT(std::string(Generate(decoder, drafting).status.message()),
-              HasSubstr("its logits are f32 [1, 7], expected f32 [9, 23]"));
+              HasSubstr("its logits are f32 [1, 7], expected f32 [17, 23]"));
 }
 
 TEST(Generator, AMaskThatIsNoneFailsClosed) {

@@ -184,10 +184,10 @@ inline Written Write(const Decoder& decoder, const Wanted& wanted,
   SequenceParts parts = {
       .state = state->get(), .sampler = &sampler, .drafter = drafter};
   parts.gate.always_on = !wanted.gate;
+  parts.gate.max_draft = wanted.width;
   Sequence sequence(decoder, parts);
   GenerationLimits limits = {.max_tokens = wanted.tokens,
                              .stop_tokens = wanted.stops};
-  limits.max_draft = wanted.width;
   int heard = 0;
   const absl::Status status = Generator(decoder).Generate(
       sequence, wanted.prompt, limits, [&](TokenId) {

@@ -22,6 +22,7 @@
 #include "fucina/contract/drafter.h"
 #include "fucina/decode/generator.h"
 #include "fucina/decode/sampler.h"
+#include "fucina/decode/speculation_gate.h"
 #include "fucina/export.h"
 #include "fucina/text/chat_template.h"
 #include "fucina/text/reply_splitter.h"
@@ -52,6 +53,7 @@ struct ConversationOptions {
   std::vector<TokenId> stop_tokens = {};  // besides the tokenizer's own
   // Tokens per prefill forward: bounds the time until a cancel is seen.
   int prefill_chunk = 512;
+  SpeculationGateOptions gate = {};  // of no use without a drafter
 };
 
 // What a caller may want to hear while a reply grows; all optional.

@@ -14,6 +14,9 @@
 
 namespace fucina {
 
+// Classes of drafts are 0 … kMaxDraftClasses - 1.
+inline constexpr int kMaxDraftClasses = 16;
+
 class FUCINA_API Drafter {
  public:
   virtual ~Drafter();
@@ -21,6 +24,13 @@ class FUCINA_API Drafter {
   // and returns how many tokens it wrote, at most draft.size(). Deterministic.
   virtual int Propose(std::span<const TokenId> context,
                       std::span<TokenId> draft) = 0;
+  // What kind of draft the last one is, by whatever says how reliable it is,
+  // such as where it comes from: the decoder learns for each class how often
+  // its drafts are right.
+  virtual int draft_class() const { return 0; }
+  // Of the last draft only the first `count` tokens will be verified; 0 when it
+  // is not worth a try. What follows is then nobody's mistake.
+  virtual void Cut(int /*count*/) {}
   // Tells which tokens were committed since the last call, in order: those of
   // the prompt as they are read, then those of each step.
   virtual void Commit(std::span<const TokenId> tokens) = 0;

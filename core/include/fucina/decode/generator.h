@@ -49,7 +49,7 @@ struct GenerationStats {
   int verifies = 0;       // of the forwards, those that carried a draft
   int drafted = 0;        // draft tokens verified
   int accepted = 0;       // of them committed
-  int gate_refusals = 0;  // steps at which drafting was not worth it
+  int gate_refusals = 0;  // steps whose draft was not worth verifying
   double prefill_ms = 0;  // the prompt's forwards only
   double decode_ms = 0;   // first draw to last draw, sampling included
 };
@@ -69,7 +69,6 @@ struct SequenceParts {
 struct GenerationLimits {
   int max_tokens = 0;                         // >= 1
   std::span<const TokenId> stop_tokens = {};  // each ends the reply, committed
-  int max_draft = 8;                          // draft tokens per forward
   // Prompt tokens per forward: bounds the time until a cancel is seen.
   int prefill_chunk = 512;
   const std::atomic<bool>* cancel = nullptr;  // null: cannot be cancelled
@@ -103,10 +102,11 @@ class FUCINA_API Sequence {
   absl::Status Begin(std::span<const TokenId> prompt,
                      const GenerationLimits& limits);
   // Writes the part of the next forward into `step`: a chunk of the prompt,
-  // then carry and draft. False when the sequence has ended.
-  bool Prepare(SequenceStep& step);
-  // Takes what the forward made of that step, which took `ns`; 0 when the
-  // forward carried other sequences too.
+  // then carry and draft. `together` sequences share the forwards. False when
+  // the sequence has ended.
+  bool Prepare(SequenceStep& step, int together);
+  // Takes what the forward made of that step, which took `ns`; 0 when drafts of
+  // several sequences were in it.
   absl::Status Commit(const SequenceStep& step, std::int64_t ns,
                       TokenSink sink);
   bool reading_prompt() const { return history_.size() < prompt_.size(); }
@@ -116,8 +116,12 @@ class FUCINA_API Sequence {
   }
 
   // Writes carry and draft into step_tokens_.
-  void Propose();
+  void Propose(int together);
   int AskDrafter(std::span<TokenId> draft);
+  int Usable(std::span<const TokenId> draft) const;
+  void Watch(std::span<const TokenId> draft);
+  void CompareWatched(TokenId committed);
+  bool IsStop(TokenId token) const;
   absl::Status CommitPrompt(const SequenceStep& step, TokenSink sink);
   absl::Status CommitAndTell(const Tensor& logits, TokenSink sink);
   absl::Status CommitRows(const Tensor& logits, TokenSink sink);
@@ -133,8 +137,11 @@ class FUCINA_API Sequence {
   std::vector<TokenId> step_tokens_;  // carry and draft of one forward
   GenerationStats stats_;
   SpeculationGate gate_;
-  std::int64_t draft_ns_ = 0;        // of the drafter, for this step
-  bool drafter_spoke_ = false;       // the draft is the drafter's
+  bool drafter_spoke_ = false;     // the draft is the drafter's
+  int draft_class_ = 0;            // of its last one
+  std::vector<TokenId> watched_;   // a draft that was not verified
+  std::size_t watched_right_ = 0;  // of its tokens, those that came
+  int watched_class_ = 0;
   std::size_t num_candidates_ = 0;   // per row, that the drafter wants
   std::size_t candidate_rows_ = 0;   // of this step
   std::vector<TokenId> candidates_;  // [max_draft + 1, num_candidates_]

@@ -1,30 +1,46 @@
 #ifndef FUCINA_DECODE_SPECULATION_GATE_H_
 #define FUCINA_DECODE_SPECULATION_GATE_H_
 
-// Is drafting worth it now? A forward over 1 + d rows costs more than one over
-// a single row; the gate compares what it costs with the tokens it brings, and
-// turns drafting off where it loses, to try again later. One gate serves one
-// sequence. It decides about time and never about tokens.
+// Is drafting worth it now, and how far? A forward over 1 + d rows costs more
+// than one over a single row. The gate knows what it costs, C(d), and how often
+// drafts of each class were right, and has so many of them verified as bring
+// the most tokens per plain step's worth of time; none where plain steps bring
+// more. One gate serves one sequence. It decides about time and never about
+// tokens.
 //
-// Costs are in plain steps: C(d) from a table, scaled by what verifications of
-// this run took. Over the last verifications the gate estimates committed
-// tokens per plain step's worth of time; below one it closes, and probes again
-// after a pause that doubles with every failure. Besides, an account bounds
-// what may be lost in all.
+// A draft that is not verified is compared with the tokens that come anyway,
+// which costs nothing: that is how the gate finds out that drafting would pay
+// again. A drafter that itself takes a noticeable part of a step cannot be
+// watched for free; it is asked only while the last verifications gained,
+// and tried again after a pause that doubles with every failure.
+//
+// Besides, an account bounds what may be lost in all, whatever was believed.
 
 #include <cstdint>
-#include <utility>
 #include <vector>
 
+#include "fucina/decode/acceptance_table.h"
+#include "fucina/decode/verify_cost.h"
 #include "fucina/export.h"
 
 namespace fucina {
 
 struct SpeculationGateOptions {
-  // Cost of verifying d drafted tokens, in plain steps, ascending in d; linear
-  // between the points and constant beyond them.
-  std::vector<std::pair<int, double>> cost_table = {
-      {2, 1.65}, {4, 1.42}, {8, 2.84}, {16, 4.5}};
+  int max_draft = 16;  // drafted tokens per forward, >= 1
+  // Until this run has measured its own: a dense model of a few hundred
+  // megabytes on two cores (docs/drafting.md).
+  VerifyCostTable cost_table = {{1, 1.05}, {2, 1.1},  {3, 1.15}, {4, 1.4},
+                                {6, 1.65}, {8, 1.85}, {12, 2.2}, {16, 2.5}};
+  // A draft must promise so much more than plain steps.
+  double margin = 0.03;
+  // The account: what drafting may have lost at any time, in plain steps, is
+  // loss_allowance + loss_share * steps taken.
+  double loss_allowance = 1.2;
+  double loss_share = 0.01;
+  // A drafter that takes less than this share of a step is always asked.
+  double cheap_share = 0.005;
+
+  // For drafters that take more:
   int window = 16;             // verifications that the estimate looks at, >= 2
   int min_window_drafted = 8;  // drafted tokens in it before it is believed
   double min_speedup = 1.0;
@@ -32,39 +48,46 @@ struct SpeculationGateOptions {
   int reprobe_after = 128;     // steps off before the first probe, >= 1
   int reprobe_max = 1024;      // and before any
   int probe_steps = 4;         // verifications of a probe, >= 1
-  // The account: what drafting may have lost at any time, in plain steps, is
-  // loss_allowance + loss_share * steps taken.
-  double loss_allowance = 4;
-  double loss_share = 0.01;
+
   // Drafts whatever it costs; for measurements and tests.
   bool always_on = false;
 };
 
 class FUCINA_API SpeculationGate {
  public:
-  // REQUIRES: the table is not empty; window and step counts as above.
+  // REQUIRES: the table as VerifyCost wants it; window and step counts as
+  // above.
   explicit SpeculationGate(const SpeculationGateOptions& options);
 
-  // Whether this step may draft. Call it once a step: steps that were refused
-  // are what leads to the next probe.
+  // How many sequences share the forwards, this one included; 1 at first.
+  void set_together(int together) { together_ = together; }
+
+  // Whether the drafter is asked at this step. Call it once a step.
   bool Allows();
-  // How many tokens are worth drafting, by how many were accepted lately: at
-  // least 2 and at most `max_draft`.
-  int Budget(int max_draft) const;
+  // Of `offered` drafted tokens of that class, how many to verify; 0 for none.
+  int Choose(int draft_class, int offered) const;
 
   // A forward over one row took `ns`; 0 when nobody measured.
-  void RecordPlain(std::int64_t ns);
-  // Asking the drafter took `ns` and brought nothing.
-  void RecordNothing(std::int64_t ns);
-  // Drafting and the forward over 1 + drafted rows took `ns` (0: nobody
-  // measured) and committed 1 + accepted tokens.
-  void RecordVerify(int drafted, int accepted, std::int64_t ns);
-  // The same with a cost in plain steps that somebody else knows.
+  void RecordPlain(std::int64_t ns) { cost_.RecordPlain(ns); }
+  // Asking the drafter took `ns`.
+  void RecordAsked(std::int64_t ns);
+  // The forward over 1 + drafted rows took `ns` (0: nobody measured) and
+  // committed 1 + accepted tokens; the fate of `decided` drafted tokens is
+  // known. REQUIRES: accepted <= decided <= accepted + 1.
+  void RecordVerify(int draft_class, int drafted, int accepted, int decided,
+                    std::int64_t ns);
+  // A draft that nobody verified: `right` of its first `decided` tokens came.
+  void RecordUnverified(int draft_class, int right, int decided) {
+    chances_.Record(draft_class, right, decided);
+  }
+  // What RecordVerify makes of a verification, at a cost in plain steps.
   void RecordCost(int drafted, int accepted, double cost);
 
-  // C(drafted) as it is believed now, in plain steps.
-  double Cost(int drafted) const;
+  const VerifyCost& cost() const { return cost_; }
+  bool always_on() const { return options_.always_on; }
   bool is_on() const { return state_ == State::kOn; }
+  // Plain steps gained by drafting so far; below 0 for a loss.
+  double saved() const { return saved_; }
 
  private:
   enum class State { kOn, kOff, kProbing };
@@ -75,15 +98,24 @@ class FUCINA_API SpeculationGate {
     double cost = 0;
   };
 
-  double TableCost(int drafted) const;
+  // Plain steps that the account can still lose.
+  double Reserve() const;
+  void Book(double gain);
   // Committed tokens per plain step over the window.
   double Estimate() const;
   bool Evaluable() const;
-  bool Overdrawn() const;
   void TurnOff(int backoff);
   void Clear();
 
   SpeculationGateOptions options_;
+  VerifyCost cost_;
+  AcceptanceTable chances_;
+  int together_ = 1;
+  double ask_share_ = 0;  // of a plain step, to ask the drafter
+  double credit_ = 0;     // plain steps gained, less those lost
+  double saved_ = 0;
+  std::int64_t steps_ = 0;
+
   State state_ = State::kOn;
   std::vector<Entry> entries_;  // ring of the last `window`
   std::size_t next_ = 0;
@@ -91,10 +123,6 @@ class FUCINA_API SpeculationGate {
   int off_steps_ = 0;
   int backoff_ = 0;
   int probe_left_ = 0;
-  double plain_ns_ = 0;
-  double scale_ = 1;
-  double credit_ = 0;  // plain steps gained, less those lost
-  std::int64_t steps_ = 0;
 };
 
 }  // namespace fucina
