@@ -375,8 +375,7 @@ bool PipelineConfig::operator==(const PipelineConfig& other) const {
          drafter == other.drafter &&
          drafter_references == other.drafter_references &&
          max_draft == other.max_draft && draft_costs == other.draft_costs &&
-         draft_gate == other.draft_gate &&
-         constraint == other.constraint;
+         draft_gate == other.draft_gate && constraint == other.constraint;
 }
 
 std::string PipelineConfig::Blame(absl::string_view key) const {

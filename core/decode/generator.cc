@@ -280,9 +280,9 @@ void Sequence::Propose(int together) {
   drafter_spoke_ = false;
   step_tokens_.assign(1, history_.back());
   const DecodeState& state = *parts_.state;
-  const int room =
-      std::min({parts_.gate.max_draft, limits_.max_tokens - stats_.new_tokens - 1,
-                state.capacity() - state.length() - 1});
+  const int room = std::min({parts_.gate.max_draft,
+                             limits_.max_tokens - stats_.new_tokens - 1,
+                             state.capacity() - state.length() - 1});
   if (room <= 0 || !decoder_.info().can_truncate) return;
   step_tokens_.resize(static_cast<std::size_t>(room) + 1);
   const std::span<TokenId> draft = std::span(step_tokens_).subspan(1);

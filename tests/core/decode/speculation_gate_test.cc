@@ -162,8 +162,8 @@ TEST(SpeculationGate, NeverLosesMoreThanItsAccount) {
             // The first samples of a cost that nobody expected come on top.
             const double surprise = 2 * (2 * cost - 1) + 3 * ask;
             EXPECT_LE(all.time - all.tokens, 1.5 + 0.01 * steps + surprise)
-                << cost << " " << believed << " " << ask << " " << chance
-                << " " << steps;
+                << cost << " " << believed << " " << ask << " " << chance << " "
+                << steps;
             if (cost < 2 && ask < 0.5) {
               EXPECT_GE(all.Speed(), 0.98)
                   << cost << " " << believed << " " << ask << " " << chance
