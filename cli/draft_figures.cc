@@ -16,6 +16,11 @@ std::string DraftFigures(const GenerationStats& stats, const Drafter& drafter) {
       stats.drafted,
       stats.drafted == 0 ? 0 : 100.0 * stats.accepted / stats.drafted,
       per_forward);
+  if (stats.verifies_timed > 0 && stats.plain_timed > 0) {
+    absl::StrAppendFormat(&text, ", a draft makes a forward %.2f times as long",
+                          stats.verify_ms / stats.verifies_timed /
+                              (stats.plain_ms / stats.plain_timed));
+  }
   if (stats.gate_refusals > 0) {
     absl::StrAppend(&text, ", not worth it at ", stats.gate_refusals, " steps");
   }

@@ -175,6 +175,11 @@ absl::Status Sequence::Commit(const SequenceStep& step, std::int64_t ns,
   const std::size_t start = history_.size();
   absl::Status status = CommitAndTell(step.logits, sink);
   if (drafted == 0) gate_.RecordPlain(ns);
+  if (ns > 0) {
+    ++(drafted > 0 ? stats_.verifies_timed : stats_.plain_timed);
+    (drafted > 0 ? stats_.verify_ms : stats_.plain_ms) +=
+        static_cast<double>(ns) * 1e-6;
+  }
   if (drafter_spoke_) {
     const int accepted = stats_.accepted - accepted_before;
     const int rows = static_cast<int>(history_.size() - start);

@@ -49,6 +49,12 @@ struct GenerationStats {
   int verifies = 0;       // of the forwards, those that carried a draft
   int drafted = 0;        // draft tokens verified
   int accepted = 0;       // of them committed
+  // Of the forwards whose time was taken: one carried token alone, and with a
+  // draft behind it.
+  int plain_timed = 0;
+  int verifies_timed = 0;
+  double plain_ms = 0;
+  double verify_ms = 0;
   int gate_refusals = 0;  // steps whose draft was not worth verifying
   double prefill_ms = 0;  // the prompt's forwards only
   double decode_ms = 0;   // first draw to last draw, sampling included
