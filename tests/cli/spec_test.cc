@@ -252,6 +252,26 @@ TEST(Spec, CompletionWritesTheSameAndSaysHowDraftingWent) {
   }
 }
 
+// How far and when is about time only.
+TEST(Spec, FlagsOfTheGateChangeNoToken) {
+  const Args plain = {"--prompt", "one two three one two three one",
+                      "--gen",    "40",
+                      "--temp",   "0.9"};
+  const ProgramResult expected = Fucina(plain);
+  for (const Args& flags :
+       {Args{"--spec-draft", "1"}, Args{"--spec-draft", "64"},
+        Args{"--spec-cost", "1:1,64:1"}, Args{"--spec-cost", "1:1000"},
+        Args{"--no-spec-gate"}, Args{"--no-spec-gate", "--spec-draft", "64"}}) {
+    const ProgramResult found = Fucina(plain + Args{"--spec"} + flags);
+    ASSERT_EQ(found.exit_code, 0) << found.err;
+    EXPECT_EQ(Generated(found.out), Generated(expected.out)) << flags[0];
+    EXPECT_THAT(found.out, HasSubstr("\ndrafts: "));
+  }
+  // Without a gate every step drafts.
+  const ProgramResult always = Fucina(plain + Args{"--spec", "--no-spec-gate"});
+  EXPECT_THAT(always.out, Not(HasSubstr("not worth it")));
+}
+
 // The lines of the streams, without their speeds.
 std::vector<std::string> StreamTokens(const std::string& out) {
   std::vector<std::string> found;
@@ -624,6 +644,16 @@ TEST(SpecOptions, FlagsThatExcludeEachOtherAreRefused) {
        "exclude each other"},
       {{kDense, "1,2", "--verify-spec", "4", "--gen", "4"},
        "--verify-spec goes with a run without --gen"},
+      {{kDense, "1,2", "--gen", "4", "--spec", "--spec-draft", "0"},
+       "--spec-draft: expected an integer from 1 to 64, found '0'"},
+      {{kDense, "1,2", "--gen", "4", "--spec", "--spec-draft", "65"},
+       "--spec-draft: expected an integer from 1 to 64, found '65'"},
+      {{kDense, "1,2", "--gen", "4", "--spec-draft", "4"},
+       "--spec-draft: nobody drafts; give --spec or 'drafter.kind' too"},
+      {{kDense, "1,2", "--gen", "4", "--spec", "--spec-cost", "4:1.3,2:1.1"},
+       "--spec-cost: expected DRAFTED:COST,"},
+      {{kDense, "1,2", "--no-spec-gate"},
+       "--no-spec-gate goes with --chat, --repl and --gen"},
       {{kDense, "1,2", "--spec-bench", "--gen", "4"},
        "--spec-bench goes with a run without --gen"},
   };

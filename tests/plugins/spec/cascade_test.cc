@@ -1,5 +1,6 @@
 #include "plugins/spec/cascade.h"
 
+#include <set>
 #include <vector>
 
 #include "gmock/gmock.h"
@@ -11,6 +12,7 @@ namespace {
 using ::testing::ElementsAre;
 using ::testing::HasSubstr;
 using ::testing::IsEmpty;
+using ::testing::Not;
 using ::testing::SizeIs;
 
 using Tokens = std::vector<TokenId>;
@@ -148,6 +150,52 @@ TEST(CascadeTest, OnlyTheDraftThatWasAskedForLastIsJudged) {
   fed.cascade.Rewind(7);
   fed.Commit({9});
   EXPECT_THAT(fed.cascade.Report(), HasSubstr("conversation 1/1"));
+}
+
+// What the decoder does not verify is nobody's mistake.
+TEST(CascadeTest, JudgesOnlyWhatIsVerified) {
+  Fed fed;
+  fed.Commit({1, 2, 3, 4, 5, 6, 1, 2});
+  ASSERT_THAT(fed.Propose(4), ElementsAre(3, 4, 5, 6));
+  fed.cascade.Cut(2);
+  fed.Commit({3, 9});
+  EXPECT_THAT(fed.cascade.Report(), HasSubstr("conversation 1/2"));
+  fed.Commit({1, 2});
+  ASSERT_THAT(fed.Propose(4), SizeIs(4));
+  fed.cascade.Cut(0);
+  fed.Commit({8});
+  EXPECT_THAT(fed.cascade.Report(), HasSubstr("conversation 1/2"));
+  fed.Commit({1, 2});
+  ASSERT_THAT(fed.Propose(4), ElementsAre(8, 1, 2));
+  fed.cascade.Cut(100);  // more than there are
+  fed.Commit({7});
+  EXPECT_THAT(fed.cascade.Report(), HasSubstr("conversation 1/5"));
+}
+
+// Sources, and matches of different length, are different classes.
+TEST(CascadeTest, SaysHowReliableADraftIs) {
+  Fed fed(CascadeOptions{});
+  ASSERT_TRUE(fed.cascade.AddReference(Tokens{50, 51, 52, 53}).ok());
+  const auto class_of_next = [&] {
+    EXPECT_THAT(fed.Propose(4), Not(IsEmpty()));
+    const int draft_class = fed.cascade.draft_class();
+    EXPECT_GE(draft_class, 0);
+    EXPECT_LT(draft_class, kMaxDraftClasses);
+    return draft_class;
+  };
+  Tokens passage;
+  for (TokenId token = 100; token < 140; ++token) passage.push_back(token);
+  fed.Commit(passage);
+  std::set<int> classes;
+  fed.Commit({100, 101});
+  classes.insert(class_of_next());  // a short match
+  fed.Commit(Tokens(passage.begin() + 2, passage.begin() + 20));
+  classes.insert(class_of_next());  // a long one
+  fed.Commit({50, 51});
+  classes.insert(class_of_next());  // of the document
+  fed.Commit({117});
+  classes.insert(class_of_next());  // what followed this token alone
+  EXPECT_EQ(classes.size(), 4U);
 }
 
 TEST(CascadeTest, ForgetsWhatIsTakenBack) {

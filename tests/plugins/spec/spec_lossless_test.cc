@@ -357,6 +357,7 @@ TEST_P(SpecLossless, StreamsWithDraftersWriteWhatEachWritesAlone) {
                               .sampler = part.sampler.get(),
                               .drafter = part.drafter.get()};
     sequence.gate.always_on = true;
+    sequence.gate.max_draft = 1 + 4 * index;
     part.sequence = std::make_unique<Sequence>(decoder, sequence);
     streams.push_back({.sequence = part.sequence.get(),
                        .prompt = part.prompt,
