@@ -24,7 +24,7 @@ struct CascadeOptions {
   bool conversation = true;
   bool recycling = true;
   int min_match = 2;  // tokens; shorter matches say nothing
-  int beta = 2;       // drafts per matched token, and that many more
+  int beta = 4;       // drafts per matched token, and that many more
   std::size_t max_index_tokens = std::size_t{4} << 20;
 };
 

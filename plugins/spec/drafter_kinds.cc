@@ -19,7 +19,7 @@ constexpr OptionSpec kOptions[] = {
             "64"},
     {.name = "beta",
      .type = OptionType::kInt,
-     .default_value = "2",
+     .default_value = "4",
      .doc = "draft up to beta * (1 + matched tokens); 1 to 64"},
     {.name = "max_index_tokens",
      .type = OptionType::kInt,

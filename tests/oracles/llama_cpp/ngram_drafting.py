@@ -152,7 +152,7 @@ def run_peer(args, mode, prompt, tokens):
                 command += ["--spec-draft-n-max", str(args.draft)]
         if name == "lookup":
             command += ["-lcd", os.path.join(folder, "dynamic.bin")]
-        for _ in range(5):
+        for _ in range(50):
             out, err = output(command)
             # Its log comes from another thread, which the end may cut off.
             found = {key: int(value) for key, value in re.findall(
