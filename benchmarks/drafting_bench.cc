@@ -8,6 +8,7 @@
 //   free   text that is not in the prompt
 //
 //   drafting_bench [--model=FILE] [--rounds=N] [--temperature=T]
+//                  [--costs=TABLE]    as --spec-cost; 1:1000 drafts nothing
 
 #include <algorithm>
 #include <cstdint>
@@ -134,7 +135,8 @@ Run Write(const Pipeline& pipeline, const Task& task, Drafter* drafter,
   Sequence sequence(decoder, {.state = state.get(),
                               .sampler = &sampler,
                               .drafter = drafter,
-                              .constraint = &script});
+                              .constraint = &script,
+                              .gate = pipeline.gate});
   const absl::Status status = Generator(decoder).Generate(
       sequence, task.prompt,
       {.max_tokens = static_cast<int>(task.reply.size())},
@@ -165,6 +167,8 @@ int Main(int argc, char** argv) {
     absl::string_view argument = argv[i];
     if (absl::ConsumePrefix(&argument, "--model=")) {
       config.model = std::string(argument);
+    } else if (absl::ConsumePrefix(&argument, "--costs=")) {
+      config.draft_costs = std::string(argument);
     } else if (!(absl::ConsumePrefix(&argument, "--rounds=") &&
                  absl::SimpleAtoi(argument, &rounds) && rounds > 0) &&
                !(absl::ConsumePrefix(&argument, "--temperature=") &&

@@ -1,11 +1,35 @@
 #include "core/decode/top_candidates.h"
 
 #include <algorithm>
+#include <array>
 #include <cstddef>
+#include <functional>
+#include <limits>
 
 #include "fucina/diag/check.h"
 
 namespace fucina {
+namespace {
+
+constexpr std::size_t kBlocks = 256;
+
+float Largest(std::span<const float> values) {
+  // Lanes of their own, so that the compiler may go through several at once.
+  constexpr std::size_t kLanes = 16;
+  std::array<float, kLanes> lanes;
+  lanes.fill(-std::numeric_limits<float>::infinity());
+  std::size_t i = 0;
+  for (; i + kLanes <= values.size(); i += kLanes) {
+    for (std::size_t lane = 0; lane < kLanes; ++lane) {
+      const float value = values[i + lane];
+      lanes[lane] = value > lanes[lane] ? value : lanes[lane];
+    }
+  }
+  for (; i < values.size(); ++i) lanes[0] = std::max(lanes[0], values[i]);
+  return *std::max_element(lanes.begin(), lanes.end());
+}
+
+}  // namespace
 
 void TopCandidates(std::span<const float> logits, std::span<TokenId> out) {
   FUCINA_CHECK(!out.empty() && out.size() <= logits.size());
@@ -19,21 +43,34 @@ void TopCandidates(std::span<const float> logits, std::span<TokenId> out) {
     }
     out[place] = static_cast<TokenId>(id);
   };
-  std::size_t i = 0;
-  for (; i < out.size(); ++i) insert(i);
-  const auto worst = [&] {
-    return logits[static_cast<std::size_t>(out.back())];
+  const std::size_t block = (logits.size() + kBlocks - 1) / kBlocks;
+  const std::size_t count = (logits.size() + block - 1) / block;
+  const auto of_block = [&](std::size_t b) {
+    const std::size_t begin = b * block;
+    return logits.subspan(begin, std::min(block, logits.size() - begin));
   };
-  // Few logits are among the best, so a block is passed over in one go.
-  constexpr std::size_t kBlock = 64;
-  for (; i < logits.size(); i += kBlock) {
-    const std::size_t end = std::min(i + kBlock, logits.size());
-    const float bound = worst();
-    int above = 0;
-    for (std::size_t j = i; j < end; ++j) above |= logits[j] > bound ? 1 : 0;
-    if (above == 0) continue;
-    for (std::size_t j = i; j < end; ++j) {
-      if (logits[j] > worst()) insert(j);
+  std::array<float, kBlocks> largest;
+  for (std::size_t b = 0; b < count; ++b) largest[b] = Largest(of_block(b));
+  // Nothing below the smallest of the best blocks' largest is wanted.
+  float bound = -std::numeric_limits<float>::infinity();
+  if (count > out.size()) {
+    std::array<float, kBlocks> sorted = largest;
+    const auto place = sorted.begin() + static_cast<std::ptrdiff_t>(out.size());
+    std::nth_element(sorted.begin(), place - 1,
+                     sorted.begin() + static_cast<std::ptrdiff_t>(count),
+                     std::greater<>());
+    bound = *(place - 1);
+  }
+  for (std::size_t b = 0; b < count; ++b) {
+    if (largest[b] < bound) continue;
+    const std::span<const float> values = of_block(b);
+    for (std::size_t i = 0; i < values.size(); ++i) {
+      if (values[i] < bound) continue;
+      if (held == out.size() &&
+          !(values[i] > logits[static_cast<std::size_t>(out.back())])) {
+        continue;
+      }
+      insert(b * block + i);
     }
   }
 }

@@ -4,12 +4,14 @@
 #include <span>
 
 #include "fucina/contract/decoder.h"
+#include "fucina/export.h"
 
 namespace fucina {
 
 // The ids of the `out.size()` largest logits, best first; the lower id wins a
 // tie. REQUIRES: out is not empty and not longer than logits; no NaN matters.
-void TopCandidates(std::span<const float> logits, std::span<TokenId> out);
+FUCINA_API void TopCandidates(std::span<const float> logits,
+                              std::span<TokenId> out);
 
 }  // namespace fucina
 
