@@ -35,8 +35,8 @@ struct SpeculationGateOptions {
   double margin = 0.03;
   // The account: what drafting may have lost at any time, in plain steps, is
   // loss_allowance + loss_share * steps taken.
-  double loss_allowance = 1.2;
-  double loss_share = 0.01;
+  double loss_allowance = 1;
+  double loss_share = 0.005;
   // A drafter that takes less than this share of a step is always asked.
   double cheap_share = 0.005;
 
