@@ -60,9 +60,10 @@ absl::Status RunBench(Decoder& decoder, const Tokenizer* tokenizer,
   Sampler sampler(options.sampling, info.vocab_size);
   std::vector<TokenId> never;
   if (tokenizer != nullptr) never = NeverSampled(*tokenizer, info.vocab_size);
-  Sequence sequence(
-      decoder,
-      {.state = state.get(), .sampler = &sampler, .never_sampled = never});
+  Sequence sequence(decoder, {.state = state.get(),
+                              .sampler = &sampler,
+                              .constraint = options.constraint,
+                              .never_sampled = never});
   FUCINA_ASSIGN_OR_RETURN(Profile profile,
                           Profile::Start(decoder, options.profile));
   const Generator generator(decoder);

@@ -9,6 +9,7 @@
 #include "absl/strings/strip.h"
 #include "cli/draft_figures.h"
 #include "cli/exit_code.h"
+#include "cli/generation_options.h"
 #include "cli/line_editor.h"
 #include "cli/progress.h"
 #include "fucina/diag/log.h"
@@ -66,6 +67,9 @@ void PrintHints(const Reply& reply) {
       break;
     default:
       break;
+  }
+  if (!reply.complete) {
+    std::fprintf(stderr, "fucina: %s\n", kIncompleteReply);
   }
 }
 

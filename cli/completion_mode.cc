@@ -56,6 +56,7 @@ absl::Status RunCompletion(Decoder& decoder, const Tokenizer* tokenizer,
   Sequence sequence(decoder, {.state = state.get(),
                               .sampler = &sampler,
                               .drafter = options.drafter,
+                              .constraint = options.constraint,
                               .never_sampled = never,
                               .gate = options.gate});
 
@@ -72,10 +73,8 @@ absl::Status RunCompletion(Decoder& decoder, const Tokenizer* tokenizer,
         prefill_profile = profile.Line("prefill profile avg ms", 1);
         out << "prefill top tokens: " << FormatTop(logits, 5) << "\n";
       };
-  std::vector<TokenId> stops;
-  if (options.stop_token.has_value()) stops.push_back(*options.stop_token);
   const GenerationLimits limits = {.max_tokens = options.max_tokens,
-                                   .stop_tokens = stops,
+                                   .stop_tokens = options.stop_tokens,
                                    .prefill_chunk = options.prefill_chunk,
                                    .cancel = options.cancel,
                                    .on_prompt_logits = &show_top};
@@ -118,11 +117,15 @@ absl::Status RunCompletion(Decoder& decoder, const Tokenizer* tokenizer,
     const DecodeOptions all = {.show_control = true};
     out << "prompt: " << tokenizer->Decode(prompt, all) << "\n";
     out << "text:   " << tokenizer->Decode(history, all) << "\n";
-    if (end_token_seen && stops.empty()) {
+    if (end_token_seen && options.stop_tokens.empty()) {
       out.flush();
       FUCINA_LOG(WARNING) << "the model wrote an end token and was made to go "
                              "on; --stop ID ends the run there";
     }
+  }
+  if (options.constraint != nullptr && !options.constraint->IsComplete()) {
+    out.flush();
+    FUCINA_LOG(WARNING) << kIncompleteReply;
   }
   if (!options.tokens_out.empty()) {
     FUCINA_RETURN_IF_ERROR(WriteTokens(options.tokens_out, history));

@@ -19,13 +19,13 @@
 namespace fucina::cli {
 
 struct CompletionOptions : GenerationOptions {
-  // Ends the run and is the last token printed. End tokens of the model do not
-  // end it by themselves: the run has the length that was asked for.
-  std::optional<TokenId> stop_token = std::nullopt;
+  // Each ends the run and is the last token printed. End tokens of the model do
+  // not end it by themselves: the run has the length that was asked for.
+  std::vector<TokenId> stop_tokens = {};
   std::string tokens_out =
       {};  // empty: none; else prompt and generated ids as u32
   bool profile = false;
-  Drafter* drafter = nullptr;  // null: no drafting
+  Drafter* drafter = nullptr;        // null: no drafting
 };
 
 // `tokenizer` may be null; then only ids are printed.

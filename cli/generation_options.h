@@ -5,6 +5,7 @@
 
 #include <atomic>
 
+#include "fucina/contract/constraint.h"
 #include "fucina/decode/sampler.h"
 #include "fucina/decode/speculation_gate.h"
 
@@ -17,8 +18,14 @@ struct GenerationOptions {
   int prefill_chunk = 512;           // tokens per forward that reads
   double load_seconds = 0;           // printed
   SpeculationGateOptions gate = {};  // of no use without a drafter
+  // Null: every token is allowed. Streams take a clone each.
+  Constraint* constraint = nullptr;
   const std::atomic<bool>* cancel = nullptr;
 };
+
+// What a user must hear when a reply ended before its constraint was satisfied.
+inline constexpr char kIncompleteReply[] =
+    "reply is incomplete (constraint not satisfied)";
 
 }  // namespace fucina::cli
 

@@ -192,12 +192,20 @@ GenerationOptions GenerationOf(const RunFlags& flags, const Pipeline& pipeline,
           .prefill_chunk = config.prefill_chunk,
           .load_seconds = load_seconds,
           .gate = pipeline.gate,
+          .constraint = pipeline.constraint.get(),
           .cancel = &interrupt.flag()};
 }
 
-std::optional<TokenId> StopToken(const PipelineConfig& config) {
-  if (config.chat.stop_tokens.empty()) return std::nullopt;
-  return config.chat.stop_tokens.back();
+// Of a completion. A grammar ends with any of the model's end tokens.
+std::vector<TokenId> StopTokens(const Pipeline& pipeline) {
+  const std::vector<int>& given = pipeline.config.chat.stop_tokens;
+  if (pipeline.constraint == nullptr) {
+    return given.empty() ? std::vector<TokenId>() : std::vector{given.back()};
+  }
+  const std::span<const TokenId> own = pipeline.tokenizer->stop_tokens();
+  std::vector<TokenId> tokens(own.begin(), own.end());
+  tokens.insert(tokens.end(), given.begin(), given.end());
+  return tokens;
 }
 
 // --gen and --bench with its repetitions or streams.
@@ -217,7 +225,7 @@ absl::Status RunMeasured(const RunFlags& flags, const Pipeline& pipeline,
     StreamsOptions options{generation};
     options.num_streams = flags.streams;
     options.repetitions = flags.bench;
-    options.stop_token = StopToken(config);
+    options.stop_tokens = StopTokens(pipeline);
     if (pipeline.drafter_kind != nullptr) {
       options.make_drafter = [&pipeline] { return MakeDrafter(pipeline); };
     }
@@ -245,7 +253,7 @@ absl::Status RunPromptMode(const RunFlags& flags, const Pipeline& pipeline,
   if (flags.generate.has_value()) {
     CompletionOptions options{
         GenerationOf(flags, pipeline, load_seconds, interrupt)};
-    options.stop_token = StopToken(config);
+    options.stop_tokens = StopTokens(pipeline);
     options.tokens_out = flags.tokens_out;
     options.profile = flags.profile;
     FUCINA_ASSIGN_OR_RETURN(const std::unique_ptr<Drafter> drafter,
@@ -324,18 +332,24 @@ absl::Status RunRun(std::span<const std::string> args) {
     FUCINA_ASSIGN_OR_RETURN(flags.config.model, EmbeddedModelPath());
   }
 
-  const bool file_only = text.has_value() || flags.info;
+  const PipelineDepth depth = text.has_value() || flags.info
+                                  ? PipelineDepth::kFile
+                              : flags.check_grammar ? PipelineDepth::kGrammar
+                                                    : PipelineDepth::kDecoder;
   const auto start = std::chrono::steady_clock::now();
   Progress progress("loading the model");
   absl::StatusOr<std::unique_ptr<Pipeline>> built =
-      BuildPipeline(std::move(flags.config),
-                    file_only ? PipelineDepth::kFile : PipelineDepth::kDecoder);
+      BuildPipeline(std::move(flags.config), depth);
   progress.Finish();
   if (!built.ok()) return Marked(built.status());
   const Pipeline& pipeline = **built;
   const double load_seconds = SecondsSince(start);
   if (text.has_value()) return PrintTokens(pipeline, *text, std::cout);
   if (flags.info) return PrintInfo(pipeline, std::cout);
+  if (flags.check_grammar) {
+    std::cout << "grammar ok\n";
+    return absl::OkStatus();
+  }
 
   if (!flags.quiet) {
     StartupReport report = pipeline.report;

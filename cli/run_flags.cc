@@ -10,7 +10,8 @@
 #include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_split.h"
-#include "cli/bench_mode.h"    // kBenchDecodeSteps
+#include "cli/bench_mode.h"  // kBenchDecodeSteps
+#include "cli/grammar_flags.h"
 #include "cli/streams_mode.h"  // kMaxStreams
 #include "cli/token_ids.h"
 #include "fucina/contract/options.h"
@@ -98,6 +99,11 @@ constexpr ModeFlag kModeFlags[] = {
     {"--mtp", "[=DEPTH]",
      "draft with the model's own prediction layer, up to DEPTH tokens (1 to 8, "
      "alone: 2); changes speed and no token"},
+    {"--json-schema", "JSON|@FILE", "the reply satisfies this JSON schema"},
+    {"--lark", "GRAMMAR|@FILE", "the reply follows this Lark grammar"},
+    {"--regex", "PATTERN", "the whole reply matches this regular expression"},
+    {"--json-compact", "", "--json-schema: no white space between the parts"},
+    {"--check-grammar", "", "say whether the grammar is usable and stop"},
     {"--show-prompt", "", "print the rendered prompt and its ids"},
     {"--quiet", "", "no start-up line and no figures"},
     {"--help", "", "this text"},
@@ -315,6 +321,12 @@ absl::Status FillConfig(const Given& given, PipelineConfig& config) {
     FUCINA_RETURN_IF_ERROR(
         Set(config, "drafter.options.depth", *depth, origin("--mtp")));
   }
+  FUCINA_RETURN_IF_ERROR(
+      FillConstraint({.json_schema = given.Last("--json-schema"),
+                      .lark = given.Last("--lark"),
+                      .regex = given.Last("--regex"),
+                      .json_compact = given.Has("--json-compact")},
+                     config));
   if (!given.positional().empty()) {
     const std::string& model = given.positional()[0];
     if (given.Has("--model")) {
@@ -329,9 +341,9 @@ absl::Status FillConfig(const Given& given, PipelineConfig& config) {
 // Whether --bench alone says what to do.
 bool OnlyBench(const Given& given) {
   for (const char* mode :
-       {"--chat", "--repl", "--tokenize", "--info", "--dump-config",
-        "--verify-cache", "--verify-batch", "--verify-spec", "--spec-bench",
-        "--repeat", "--logits-out", "--compare-logits"}) {
+       {"--chat", "--repl", "--tokenize", "--info", "--check-grammar",
+        "--dump-config", "--verify-cache", "--verify-batch", "--verify-spec",
+        "--spec-bench", "--repeat", "--logits-out", "--compare-logits"}) {
     if (given.Has(mode)) return false;
   }
   return true;
@@ -345,11 +357,15 @@ absl::Status CheckCombination(const Given& given, const RunFlags& flags) {
                       flags.verify_batch.has_value() ||
                       flags.verify_spec.has_value() || flags.spec_bench;
   const bool generate = flags.generate.has_value() && !conversation;
-  const bool stops_early =
-      flags.tokenize.has_value() || flags.info || flags.dump_config;
+  const bool stops_early = flags.tokenize.has_value() || flags.info ||
+                           flags.check_grammar || flags.dump_config;
   const bool forward = !conversation && !verify && !generate && !stops_early;
   const bool bench = generate && flags.bench > 1;
   const bool streams = generate && flags.streams > 1;
+  const bool constrained =
+      conversation || generate || flags.check_grammar || flags.dump_config;
+  constexpr char kWhereConstrained[] =
+      "--chat, --repl, --gen and --check-grammar";
 
   const bool drafts = conversation || flags.dump_config ||
                       (generate && (!bench || streams)) ||
@@ -395,6 +411,9 @@ absl::Status CheckCombination(const Given& given, const RunFlags& flags) {
       {"--spec-cost", drafts, "--chat, --repl and --gen, without --bench,"},
       {"--no-spec-gate", drafts, "--chat, --repl and --gen, without --bench,"},
       {"--spec-ref", drafts, "--chat, --repl and --gen, without --bench,"},
+      {"--json-schema", constrained, kWhereConstrained},
+      {"--lark", constrained, kWhereConstrained},
+      {"--regex", constrained, kWhereConstrained},
       {"--prompt", !conversation && !stops_early, "modes that read a prompt"},
       {"--verify-cache", !generate && !conversation,
        "a run without --gen, "
@@ -446,6 +465,11 @@ absl::Status CheckCombination(const Given& given, const RunFlags& flags) {
   if (flags.token_ids.has_value() && (conversation || stops_early)) {
     return Usage("token ids go with modes that read a prompt only");
   }
+  if (flags.check_grammar && flags.config.constraint.kind.empty()) {
+    return Usage(
+        "--check-grammar needs a grammar: --json-schema, --lark, --regex or "
+        "'constraint:' in the pipeline file");
+  }
   if (flags.chat.has_value() && flags.repl) {
     return Usage("--chat and --repl exclude each other");
   }
@@ -489,6 +513,7 @@ absl::StatusOr<RunFlags> ParseRunFlags(std::span<const std::string> args) {
   flags.dump_config = given.Has("--dump-config");
   flags.tokenize = given.Last("--tokenize");
   flags.info = given.Has("--info");
+  flags.check_grammar = given.Has("--check-grammar");
   flags.chat = given.Last("--chat");
   flags.repl = given.Has("--repl");
   flags.prompts = given.All("--prompt");

@@ -24,6 +24,7 @@ struct RunFlags {
   bool dump_config = false;
   std::optional<std::string> tokenize;  // a file
   bool info = false;
+  bool check_grammar = false;
   std::optional<std::string> chat;  // a message, "-" for stdin, "@FILE"
   bool repl = false;
   std::optional<int> generate;      // tokens; with chat and repl: of a reply

@@ -23,6 +23,7 @@ struct ArmResult {
   std::vector<std::vector<TokenId>> tokens;  // by stream, generated
   std::vector<GenerationStats> stats;
   std::vector<FinishReason> reasons;
+  std::vector<bool> complete;  // its constraint is satisfied, if it has one
 };
 
 class Streams {
@@ -42,11 +43,11 @@ class Streams {
   const Decoder& decoder_;
   int capacity_ = 0;
   GenerationLimits limits_;
-  std::vector<TokenId> stops_;
   std::vector<TokenId> never_;
   std::vector<std::unique_ptr<DecodeState>> states_;
   std::vector<std::unique_ptr<Sampler>> samplers_;
   std::vector<std::unique_ptr<Drafter>> drafters_;
+  std::vector<std::unique_ptr<Constraint>> constraints_;  // or nulls
   std::vector<std::unique_ptr<Sequence>> sequences_;
   std::vector<Stream> streams_;
 };
@@ -71,9 +72,8 @@ absl::StatusOr<std::unique_ptr<Streams>> Streams::Create(
   }
   const int vocab_size = decoder.info().vocab_size;
   if (tokenizer != nullptr) self.never_ = NeverSampled(*tokenizer, vocab_size);
-  if (options.stop_token.has_value()) self.stops_ = {*options.stop_token};
   self.limits_ = {.max_tokens = options.max_tokens,
-                  .stop_tokens = self.stops_,
+                  .stop_tokens = options.stop_tokens,
                   .prefill_chunk = options.prefill_chunk,
                   .cancel = options.cancel};
   for (int i = 0; i < options.num_streams; ++i) {
@@ -87,10 +87,16 @@ absl::StatusOr<std::unique_ptr<Streams>> Streams::Create(
     if (options.make_drafter) {
       FUCINA_ASSIGN_OR_RETURN(self.drafters_.back(), options.make_drafter());
     }
+    self.constraints_.emplace_back();
+    if (options.constraint != nullptr) {
+      FUCINA_ASSIGN_OR_RETURN(self.constraints_.back(),
+                              options.constraint->Clone());
+    }
     self.sequences_.push_back(std::make_unique<Sequence>(
         decoder, SequenceParts{.state = self.states_.back().get(),
                                .sampler = self.samplers_.back().get(),
                                .drafter = self.drafters_.back().get(),
+                               .constraint = self.constraints_.back().get(),
                                .never_sampled = self.never_,
                                .gate = options.gate}));
     self.streams_.push_back(
@@ -114,7 +120,8 @@ absl::StatusOr<ArmResult> Streams::Run(bool together, int max_tokens) {
     for (Stream& stream : streams_) generator.Generate({&stream, 1});
   }
   ArmResult result;
-  for (const Stream& stream : streams_) {
+  for (std::size_t i = 0; i < streams_.size(); ++i) {
+    const Stream& stream = streams_[i];
     FUCINA_RETURN_IF_ERROR(stream.status);
     const Sequence& sequence = *stream.sequence;
     if (sequence.finish_reason() == FinishReason::kCancelled) {
@@ -126,6 +133,8 @@ absl::StatusOr<ArmResult> Streams::Run(bool together, int max_tokens) {
     result.tokens.emplace_back(generated.begin(), generated.end());
     result.stats.push_back(sequence.stats());
     result.reasons.push_back(sequence.finish_reason());
+    result.complete.push_back(constraints_[i] == nullptr ||
+                              constraints_[i]->IsComplete());
   }
   return result;
 }
@@ -169,10 +178,12 @@ void PrintTokens(const ArmResult& result, const Tokenizer* tokenizer,
     const GenerationStats& stats = result.stats[i];
     const int steps = stats.new_tokens - 1;
     out << absl::StrFormat(
-        "stream %d: prompt %d, %.1f tok/s, ended by %s, generated %d:",
+        "stream %d: prompt %d, %.1f tok/s, ended by %s%s, generated %d:",
         static_cast<int>(i), stats.prompt_tokens,
         stats.decode_ms > 0 ? steps * 1e3 / stats.decode_ms : 0.0,
-        std::string(Name(result.reasons[i])), stats.new_tokens);
+        std::string(Name(result.reasons[i])),
+        result.complete[i] ? "" : " (constraint not satisfied)",
+        stats.new_tokens);
     for (const TokenId token : result.tokens[i]) out << " " << token;
     out << "\n";
     if (tokenizer == nullptr) continue;

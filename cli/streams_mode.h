@@ -27,8 +27,8 @@ inline constexpr int kMaxStreams = 1024;
 struct StreamsOptions : GenerationOptions {
   int num_streams = 2;  // >= 2
   int repetitions = 1;  // timed, after a warm-up
-  // Ends a stream and is its last token; the others go on.
-  std::optional<TokenId> stop_token = std::nullopt;
+  // Each ends a stream and is its last token; the others go on.
+  std::vector<TokenId> stop_tokens = {};
   // A drafter for each stream; empty: no drafting.
   std::function<absl::StatusOr<std::unique_ptr<Drafter>>()> make_drafter = {};
   std::string json_path = {};                     // empty: none

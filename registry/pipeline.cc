@@ -21,6 +21,7 @@
 #include "fucina/parallel/thread_plan.h"
 #include "registry/config_keys.h"
 #include "registry/draft_costs.h"
+#include "registry/unbuilt_plugins.h"
 
 namespace fucina {
 namespace {
@@ -417,13 +418,33 @@ absl::Status Builder::CompileConstraint() {
   if (wanted.kind.empty()) return absl::OkStatus();
   auto found = p_.registry->FindConstraint(wanted.kind);
   if (!found.ok()) {
-    return Prefixed(p_.config.Blame("constraint.kind"), found.status());
+    const absl::string_view why = WhyNotBuilt(wanted.kind);
+    if (why.empty()) {
+      return Prefixed(p_.config.Blame("constraint.kind"), found.status());
+    }
+    return absl::NotFoundError(absl::StrCat(
+        p_.config.Blame("constraint.kind"), "constrained decoding needs the ",
+        wanted.kind, " plugin (not built: ", why, ")"));
   }
-  if (p_.tokenizer == nullptr) return p_.tokenizer_status;
+  if (p_.tokenizer == nullptr) {
+    return Prefixed("constrained decoding needs a tokenizer: ",
+                    p_.tokenizer_status);
+  }
   const std::string what = absl::StrCat("constraint '", wanted.kind, "'");
   const ConstraintKind& kind = (*found)->descriptor;
+  OptionTexts texts = wanted.options;
+  // What ends a reply besides the model's own tokens.
+  const std::vector<int>& stops = p_.config.chat.stop_tokens;
+  const bool takes_stops = std::any_of(
+      kind.options.begin(), kind.options.end(),
+      [](const OptionSpec& spec) { return spec.name == kStopTokensOption; });
+  if (takes_stops && !stops.empty()) {
+    texts.emplace(std::string(kStopTokensOption),
+                  OptionText{absl::StrJoin(stops, ","),
+                             p_.config.origins["chat.stop_tokens"]});
+  }
   FUCINA_ASSIGN_OR_RETURN(const Options options,
-                          ResolveOptions(what, kind.options, wanted.options));
+                          ResolveOptions(what, kind.options, texts));
   auto constraint = Guarded(*(*found)->plugin, what,
                             [&] { return kind.make(*p_.tokenizer, options); });
   if (!constraint.ok()) {
@@ -656,7 +677,7 @@ absl::StatusOr<std::unique_ptr<Pipeline>> BuildPipeline(
   pipeline->config = std::move(config);
   pipeline->memory = memory;
   Builder builder(*pipeline, memory);
-  if (depth == PipelineDepth::kDecoder) {
+  if (depth != PipelineDepth::kFile) {
     pipeline->registry = std::move(registry);
     if (pipeline->registry == nullptr) {
       FUCINA_ASSIGN_OR_RETURN(pipeline->registry,
@@ -664,7 +685,7 @@ absl::StatusOr<std::unique_ptr<Pipeline>> BuildPipeline(
     }
   }
   FUCINA_RETURN_IF_ERROR(builder.OpenFile());
-  if (depth == PipelineDepth::kDecoder) {
+  if (depth != PipelineDepth::kFile) {
     FUCINA_RETURN_IF_ERROR(builder.ChooseFamily());
   }
   FUCINA_RETURN_IF_ERROR(builder.ReadText());
@@ -672,6 +693,7 @@ absl::StatusOr<std::unique_ptr<Pipeline>> BuildPipeline(
 
   FUCINA_RETURN_IF_ERROR(builder.CheckOptions());
   FUCINA_RETURN_IF_ERROR(builder.CompileConstraint());
+  if (depth == PipelineDepth::kGrammar) return pipeline;
   FUCINA_RETURN_IF_ERROR(builder.ChooseSampler());
   FUCINA_RETURN_IF_ERROR(builder.CheckMemory());
   FUCINA_RETURN_IF_ERROR(builder.StartThreads());

@@ -36,6 +36,7 @@ namespace fucina {
 // How far to go: what a mode needs is what it must wait for.
 enum class PipelineDepth {
   kFile,     // the model file, no plugins, no weights: --info, --tokenize
+  kGrammar,  // plugins and the constraint, no weights: --check-grammar
   kDecoder,  // everything
 };
 

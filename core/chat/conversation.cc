@@ -217,6 +217,8 @@ absl::StatusOr<Reply> Conversation::Send(absl::string_view message,
   Reply reply = builder.Finish();
   FUCINA_RETURN_IF_ERROR(status);
   reply.finish_reason = sequence_->finish_reason();
+  reply.complete =
+      parts_.constraint == nullptr || parts_.constraint->IsComplete();
   reply.stats = sequence_->stats();
   reply.notes = prompt.rendered.notes;
 

@@ -75,7 +75,8 @@ struct Reply {
   std::string content;
   std::vector<ToolCall> tool_calls;
   FinishReason finish_reason = FinishReason::kLength;
-  int stop_index = -1;  // which stop string ended it; -1 for none
+  bool complete = true;  // satisfies the constraint, when there is one
+  int stop_index = -1;   // which stop string ended it; -1 for none
   int thinking_tokens = 0;
   GenerationStats stats;
   std::vector<std::string> notes;  // facts about the template to tell once

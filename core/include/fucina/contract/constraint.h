@@ -32,6 +32,9 @@ class FUCINA_API Constraint {
   virtual int ValidPrefix(std::span<const TokenId> tokens) {
     return static_cast<int>(tokens.size());
   }
+  // Whether the tokens accepted so far are a whole answer, which may end here.
+  // A look-ahead like the two above: it changes nothing.
+  virtual bool IsComplete() { return true; }
 };
 
 }  // namespace fucina

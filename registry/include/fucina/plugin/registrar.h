@@ -33,6 +33,10 @@ class Tokenizer;
 //
 // Element type of the key/value cache, a text: "f16" (default) or "q8_0".
 inline constexpr absl::string_view kCacheTypeOption = "cache_type";
+//
+// The same for constraints. Token ids that end a reply besides the tokenizer's
+// own, a list of texts: a constraint that declares it gets the conversation's.
+inline constexpr absl::string_view kStopTokensOption = "stop_tokens";
 
 // Sampling values that a family's authors advise. Ranges as in the pipeline
 // file: temperature >= 0 (0 is greedy), top_k >= 0 (0 is off), top_p and min_p

@@ -1,0 +1,142 @@
+#include "compile.h"
+
+#include <pthread.h>
+
+#include <condition_variable>
+#include <cstddef>
+#include <mutex>
+#include <utility>
+
+#include "absl/strings/match.h"
+#include "absl/strings/str_cat.h"
+#include "fucina/diag/printable.h"
+#include "llguidance.h"
+
+namespace fucina::llguidance {
+namespace {
+
+// The engine nests by the depth of a grammar; limits of grammar_text.h times a
+// generous frame.
+constexpr std::size_t kStackBytes = std::size_t{64} << 20;
+
+const char* EngineName(GrammarKind kind) {
+  switch (kind) {
+    case GrammarKind::kJsonSchema:
+      return "json_schema";
+    case GrammarKind::kLark:
+      return "lark";
+    case GrammarKind::kRegex:
+      return "regex";
+  }
+  return "";
+}
+
+LlgConstraintInit InitFor(const EngineTokenizer& engine) {
+  LlgConstraintInit init = {};
+  llg_constraint_init_set_defaults(&init, engine.handle());
+  // We report errors ourselves, and a reply's tokens are not for a log.
+  init.log_stderr_level = 0;
+  init.log_buffer_level = 0;
+  init.limits.verbose_errors = false;
+  return init;
+}
+
+// Shared by the caller and the thread, which may outlive the call.
+struct Job {
+  std::shared_ptr<const EngineTokenizer> engine;
+  Grammar grammar;
+
+  std::mutex mutex;
+  std::condition_variable changed;
+  bool done = false;
+  MatcherHandle matcher;
+  std::string error;
+  std::string warning;
+};
+
+void Run(Job& job) {
+  const LlgConstraintInit init = InitFor(*job.engine);
+  const char* kind = EngineName(job.grammar.kind);
+  MatcherHandle matcher(
+      llg_new_matcher(&init, kind, job.grammar.text.c_str()));
+  std::string error = ErrorOf(matcher.get());
+  std::string warning;
+  if (error.empty()) {
+    // A matcher does not tell warnings.
+    char message[2048] = "";
+    const int result = llg_validate_grammar(
+        &init, kind, job.grammar.text.c_str(), message, sizeof(message));
+    (result < 0 ? error : warning) = message;
+  }
+  const std::lock_guard lock(job.mutex);
+  job.matcher = std::move(matcher);
+  job.error = std::move(error);
+  job.warning = std::move(warning);
+  job.done = true;
+  job.changed.notify_one();
+}
+
+void* ThreadMain(void* argument) {
+  // The thread's own share of the job.
+  const std::unique_ptr<std::shared_ptr<Job>> job(
+      static_cast<std::shared_ptr<Job>*>(argument));
+  Run(**job);
+  return nullptr;
+}
+
+bool StartThread(const std::shared_ptr<Job>& job) {
+  pthread_attr_t attributes;
+  if (pthread_attr_init(&attributes) != 0) return false;
+  auto share = std::make_unique<std::shared_ptr<Job>>(job);
+  pthread_t thread;
+  const bool started =
+      pthread_attr_setstacksize(&attributes, kStackBytes) == 0 &&
+      pthread_attr_setdetachstate(&attributes, PTHREAD_CREATE_DETACHED) == 0 &&
+      pthread_create(&thread, &attributes, &ThreadMain, share.get()) == 0;
+  pthread_attr_destroy(&attributes);
+  if (started) share.release();
+  return started;
+}
+
+// Puts the path of a refused keyword behind the engine's message.
+std::string WithPath(const Grammar& grammar, const std::string& error) {
+  static constexpr char kUnknown[] = "Unimplemented keys: [\"";
+  const std::size_t at = error.find(kUnknown);
+  if (grammar.kind != GrammarKind::kJsonSchema || at == std::string::npos) {
+    return error;
+  }
+  const std::size_t start = at + sizeof(kUnknown) - 1;
+  const std::string keyword =
+      error.substr(start, error.find('"', start) - start);
+  const std::string path = FindKeyword(grammar.text, keyword);
+  return path.empty() ? error : absl::StrCat(error, " at ", path);
+}
+
+}  // namespace
+
+absl::StatusOr<Compiled> Compile(std::shared_ptr<const EngineTokenizer> engine,
+                                 const Grammar& grammar,
+                                 std::chrono::milliseconds time) {
+  const std::string prefix = absl::StrCat("invalid ", Name(grammar.kind), ": ");
+  auto job = std::make_shared<Job>();
+  job->engine = std::move(engine);
+  job->grammar = grammar;
+  if (!StartThread(job)) {
+    return absl::ResourceExhaustedError(
+        "no thread could be started to compile the grammar");
+  }
+  std::unique_lock lock(job->mutex);
+  if (!job->changed.wait_for(lock, time, [&] { return job->done; })) {
+    job->engine->bridge().Disconnect();
+    return absl::InvalidArgumentError(
+        absl::StrCat(prefix, "too complex: not compiled within ", time.count(),
+                     " ms; simplify or split it"));
+  }
+  if (!job->error.empty()) {
+    return absl::InvalidArgumentError(
+        absl::StrCat(prefix, Printable(WithPath(grammar, job->error), 4096)));
+  }
+  return Compiled{std::move(job->matcher), std::move(job->warning)};
+}
+
+}  // namespace fucina::llguidance

@@ -1,0 +1,68 @@
+#ifndef FUCINA_PLUGINS_LLGUIDANCE_GRAMMAR_TEXT_H_
+#define FUCINA_PLUGINS_LLGUIDANCE_GRAMMAR_TEXT_H_
+
+// What is checked and completed in a grammar's text before the engine sees it.
+// The engine's readers recurse, and a stack overflow is no error that anybody
+// could catch: depth is bounded here.
+
+#include <cstddef>
+#include <string>
+
+#include "absl/status/status.h"
+#include "absl/status/statusor.h"
+#include "absl/strings/string_view.h"
+
+namespace fucina::llguidance {
+
+inline constexpr std::size_t kMaxGrammarBytes = std::size_t{64} << 20;
+// The engine's JSON reader ends at 128.
+inline constexpr int kMaxJsonDepth = 120;
+inline constexpr int kMaxBracketDepth = 512;
+
+enum class GrammarKind { kJsonSchema, kLark, kRegex };
+
+struct Grammar {
+  GrammarKind kind = GrammarKind::kRegex;
+  std::string text;  // for the engine: UTF-8, no NUL
+};
+
+// "json schema", "lark grammar", "regex".
+absl::string_view Name(GrammarKind kind);
+
+// A JSON schema. White space outside of strings is bounded, so that no reply
+// can go on with blanks for ever: to 40 characters in one place, or to none
+// with `compact`. A schema with its own "x-guidance" keeps it.
+//
+// InvalidArgument with line and column for text that is not JSON, a schema that
+// is neither object nor boolean, nesting beyond the limits, and `compact`
+// together with the schema's own "x-guidance".
+absl::StatusOr<Grammar> JsonSchemaGrammar(absl::string_view text, bool compact);
+
+// A Lark grammar. Embedded schemas (%json) are completed like those above.
+// InvalidArgument with line and column for what the engine would take and not
+// do as asked: the attributes max_tokens, stop and temperature.
+absl::StatusOr<Grammar> LarkGrammar(absl::string_view text);
+
+// A regular expression, to match the whole reply.
+absl::StatusOr<Grammar> RegexGrammar(absl::string_view text);
+
+// Where in the schema the keyword stands first, as a JSON pointer, or empty:
+// "#/properties/a/not". Names of properties are not keywords. REQUIRES: the
+// text passed JsonSchemaGrammar.
+std::string FindKeyword(absl::string_view schema, absl::string_view keyword);
+
+// Shared by the two readers below this line.
+
+// Too long, a NUL or bytes that are not UTF-8.
+absl::Status CheckText(absl::string_view text);
+// "line 3, column 7" of a byte in the text; both count from 1.
+std::string Place(absl::string_view text, std::size_t offset);
+// Bounds the nesting of ( and [ in a regular expression.
+absl::Status CheckRegexDepth(absl::string_view regex);
+// Checks one JSON schema and puts "x-guidance" into it.
+absl::StatusOr<std::string> CompleteSchema(absl::string_view text,
+                                           bool compact);
+
+}  // namespace fucina::llguidance
+
+#endif  // FUCINA_PLUGINS_LLGUIDANCE_GRAMMAR_TEXT_H_

@@ -1,0 +1,2 @@
+// Without this reference the linker drops the engine and the archive is empty.
+pub use llguidance::ffi;
