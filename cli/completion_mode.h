@@ -25,7 +25,7 @@ struct CompletionOptions : GenerationOptions {
   std::string tokens_out =
       {};  // empty: none; else prompt and generated ids as u32
   bool profile = false;
-  Drafter* drafter = nullptr;        // null: no drafting
+  Drafter* drafter = nullptr;  // null: no drafting
 };
 
 // `tokenizer` may be null; then only ids are printed.

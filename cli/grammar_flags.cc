@@ -90,9 +90,8 @@ absl::Status FillConstraint(const GrammarFlags& flags, PipelineConfig& config) {
     }
     config.constraint = {};
     FUCINA_RETURN_IF_ERROR(set("constraint.kind", kKind, source.flag));
-    FUCINA_RETURN_IF_ERROR(
-        set(absl::StrCat("constraint.options.", source.option), text,
-            source.flag));
+    FUCINA_RETURN_IF_ERROR(set(
+        absl::StrCat("constraint.options.", source.option), text, source.flag));
   }
   if (!flags.json_compact) return absl::OkStatus();
   if (config.constraint.options.count("json_schema") == 0) {

@@ -213,7 +213,6 @@ absl::Status RunMeasured(const RunFlags& flags, const Pipeline& pipeline,
                          std::span<const std::vector<TokenId>> prompts,
                          double load_seconds, std::span<const std::string> args,
                          Interrupt& interrupt) {
-  const PipelineConfig& config = pipeline.config;
   if (pipeline.drafter_kind != nullptr && flags.streams == 1) {
     FUCINA_LOG(WARNING) << "drafter '" << pipeline.drafter_kind->descriptor.name
                         << "' is not used: --bench does not draft";
@@ -248,7 +247,6 @@ absl::Status RunPromptMode(const RunFlags& flags, const Pipeline& pipeline,
                            std::span<const std::vector<TokenId>> prompts,
                            double load_seconds, Interrupt& interrupt) {
   const std::vector<TokenId>& tokens = prompts[0];
-  const PipelineConfig& config = pipeline.config;
   Decoder& decoder = *pipeline.decoder;
   if (flags.generate.has_value()) {
     CompletionOptions options{

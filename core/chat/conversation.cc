@@ -140,11 +140,16 @@ absl::StatusOr<std::unique_ptr<Conversation>> Conversation::Create(
   }
   FUCINA_ASSIGN_OR_RETURN(self.state_,
                           parts.decoder->NewState(self.options_.capacity));
+  if (parts.constraint != nullptr) {
+    self.constraint_ = std::make_unique<AnswerConstraint>(
+        *parts.constraint, *parts.tokenizer, parts.chat_template->think_open(),
+        parts.chat_template->think_close());
+  }
   self.sequence_ = std::make_unique<Sequence>(
       *parts.decoder, SequenceParts{.state = self.state_.get(),
                                     .sampler = &self.sampler_,
                                     .drafter = parts.drafter,
-                                    .constraint = parts.constraint,
+                                    .constraint = self.constraint_.get(),
                                     .adapter = parts.adapter,
                                     .never_sampled = self.never_sampled_,
                                     .gate = self.options_.gate});
@@ -197,6 +202,7 @@ absl::StatusOr<Reply> Conversation::Send(absl::string_view message,
     builder.ShowPrefix(absl::StrCat(parts_.chat_template->think_open(), "\n"));
   }
 
+  if (constraint_ != nullptr) constraint_->Expect(prompt.rendered.thinking);
   const GenerationLimits limits = {.max_tokens = options_.max_tokens,
                                    .stop_tokens = stop_tokens_,
                                    .prefill_chunk = options_.prefill_chunk,
@@ -217,8 +223,7 @@ absl::StatusOr<Reply> Conversation::Send(absl::string_view message,
   Reply reply = builder.Finish();
   FUCINA_RETURN_IF_ERROR(status);
   reply.finish_reason = sequence_->finish_reason();
-  reply.complete =
-      parts_.constraint == nullptr || parts_.constraint->IsComplete();
+  reply.complete = constraint_ == nullptr || constraint_->IsComplete();
   reply.stats = sequence_->stats();
   reply.notes = prompt.rendered.notes;
 

@@ -57,8 +57,7 @@ struct Job {
 void Run(Job& job) {
   const LlgConstraintInit init = InitFor(*job.engine);
   const char* kind = EngineName(job.grammar.kind);
-  MatcherHandle matcher(
-      llg_new_matcher(&init, kind, job.grammar.text.c_str()));
+  MatcherHandle matcher(llg_new_matcher(&init, kind, job.grammar.text.c_str()));
   std::string error = ErrorOf(matcher.get());
   std::string warning;
   if (error.empty()) {

@@ -62,8 +62,8 @@ class SchemaReader {
     // The text behind the library's own name and number.
     const absl::string_view what = error.what();
     const std::size_t at = what.find(": ");
-    error_ = std::string(
-        at == absl::string_view::npos ? what : what.substr(at + 2));
+    error_ =
+        std::string(at == absl::string_view::npos ? what : what.substr(at + 2));
     position_ = position > 0 ? position - 1 : 0;
     return false;
   }
@@ -118,16 +118,15 @@ std::size_t CharacterBytes(absl::string_view text) {
   }
   // No overlong forms, no surrogates, nothing beyond U+10FFFF.
   const std::uint8_t second = byte(1);
-  const bool bad = (lead == 0xE0 && second < 0xA0) ||
-                   (lead == 0xED && second > 0x9F) ||
-                   (lead == 0xF0 && second < 0x90) ||
-                   (lead == 0xF4 && second > 0x8F);
+  const bool bad =
+      (lead == 0xE0 && second < 0xA0) || (lead == 0xED && second > 0x9F) ||
+      (lead == 0xF0 && second < 0x90) || (lead == 0xF4 && second > 0x8F);
   return bad ? 0 : size;
 }
 
 std::string Pointer(const std::string& at, absl::string_view key) {
-  return absl::StrCat(
-      at, "/", absl::StrReplaceAll(key, {{"~", "~0"}, {"/", "~1"}}));
+  return absl::StrCat(at, "/",
+                      absl::StrReplaceAll(key, {{"~", "~0"}, {"/", "~1"}}));
 }
 
 // Depth-first, in the order of the text as far as objects keep it.
@@ -144,8 +143,7 @@ std::string Search(const nlohmann::ordered_json& schema,
   };
   if (schema.is_array()) {
     for (std::size_t i = 0; i < schema.size(); ++i) {
-      std::string found =
-          Search(schema[i], keyword, absl::StrCat(at, "/", i));
+      std::string found = Search(schema[i], keyword, absl::StrCat(at, "/", i));
       if (!found.empty()) return found;
     }
   }
@@ -230,8 +228,8 @@ absl::StatusOr<std::string> CompleteSchema(absl::string_view text,
   if (!Json::sax_parse(text.begin(), text.end(), &reader)) {
     FUCINA_RETURN_IF_ERROR(reader.status());
     return absl::InvalidArgumentError(
-        absl::StrCat(Place(text, reader.position()), ": not JSON: ",
-                     Printable(reader.error(), 200)));
+        absl::StrCat(Place(text, reader.position()),
+                     ": not JSON: ", Printable(reader.error(), 200)));
   }
   if (!reader.root_is_schema()) {
     return absl::InvalidArgumentError(

@@ -42,9 +42,9 @@ class LarkReader {
       return Quoted(c);
     } else if (c == '(' || c == '[' || c == '{') {
       if (++depth_ > kMaxBracketDepth) {
-        return Fail(at_, absl::StrCat("brackets are nested deeper than ",
-                                      kMaxBracketDepth,
-                                      ", which is not supported"));
+        return Fail(at_,
+                    absl::StrCat("brackets are nested deeper than ",
+                                 kMaxBracketDepth, ", which is not supported"));
       }
       ++at_;
     } else if (c == ')' || c == ']' || c == '}') {
@@ -113,10 +113,10 @@ class LarkReader {
         inside = true;
       } else if (c == '{' || c == '[') {
         if (++depth > kMaxJsonDepth) {
-          return Fail(end, absl::StrCat("objects and arrays are nested deeper "
-                                        "than ",
-                                        kMaxJsonDepth,
-                                        ", which is not supported"));
+          return Fail(end,
+                      absl::StrCat("objects and arrays are nested deeper "
+                                   "than ",
+                                   kMaxJsonDepth, ", which is not supported"));
         }
       } else if (c == '}' || c == ']') {
         if (--depth == 0) break;
@@ -126,8 +126,8 @@ class LarkReader {
     if (word != "%json" || end >= text_.size()) return absl::OkStatus();
     auto schema = CompleteSchema(text_.substr(start, at_ - start), false);
     if (!schema.ok()) {
-      return Fail(start, absl::StrCat("in this schema: ",
-                                      schema.status().message()));
+      return Fail(start,
+                  absl::StrCat("in this schema: ", schema.status().message()));
     }
     absl::StrAppend(&out_, text_.substr(copied_, start - copied_), *schema);
     copied_ = at_;

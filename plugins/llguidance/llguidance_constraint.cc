@@ -20,9 +20,9 @@ void Apply(std::span<const std::uint32_t> mask, std::span<float> logits) {
   for (std::size_t word = 0; word < mask.size(); ++word) {
     const std::uint32_t bits = mask[word];
     if (bits == 0xFFFFFFFFU) continue;
-    const std::span<float> row = logits.subspan(
-        word * kWordBits,
-        std::min(kWordBits, logits.size() - word * kWordBits));
+    const std::span<float> row =
+        logits.subspan(word * kWordBits,
+                       std::min(kWordBits, logits.size() - word * kWordBits));
     if (bits == 0) {
       std::fill(row.begin(), row.end(), kForbidden);
       continue;
@@ -79,8 +79,8 @@ absl::Status LlguidanceConstraint::Accept(TokenId token) {
   if (token < 0 || token >= engine_->vocab_size()) {
     return Fail(absl::StrCat("token ", token, " is outside the vocabulary"));
   }
-  if (llg_matcher_consume_token(matcher_.get(),
-                                static_cast<LlgToken>(token)) != 0) {
+  if (llg_matcher_consume_token(matcher_.get(), static_cast<LlgToken>(token)) !=
+      0) {
     return Fail(ErrorOf(matcher_.get()));
   }
   accepted_.push_back(token);
@@ -130,8 +130,8 @@ int LlguidanceConstraint::ForcedTokens(std::span<TokenId> tokens) {
 
 int LlguidanceConstraint::ValidPrefix(std::span<const TokenId> tokens) {
   // An id outside the vocabulary would be the matcher's end.
-  const auto known = std::find_if(
-      tokens.begin(), tokens.end(), [this](TokenId token) {
+  const auto known =
+      std::find_if(tokens.begin(), tokens.end(), [this](TokenId token) {
         return token < 0 || token >= engine_->vocab_size() ||
                engine_->IsStop(token);
       });

@@ -48,13 +48,15 @@ absl::StatusOr<Grammar> GrammarOf(const Options& options) {
   }
   const bool compact = options.GetBool("json_compact");
   if (compact && schema.empty()) {
-    return absl::InvalidArgumentError("json_compact goes with json_schema only");
+    return absl::InvalidArgumentError(
+        "json_compact goes with json_schema only");
   }
-  const auto named = [](GrammarKind kind, absl::StatusOr<Grammar> grammar)
-      -> absl::StatusOr<Grammar> {
+  const auto named =
+      [](GrammarKind kind,
+         absl::StatusOr<Grammar> grammar) -> absl::StatusOr<Grammar> {
     if (grammar.ok()) return grammar;
-    return absl::InvalidArgumentError(absl::StrCat(
-        "invalid ", Name(kind), ": ", grammar.status().message()));
+    return absl::InvalidArgumentError(
+        absl::StrCat("invalid ", Name(kind), ": ", grammar.status().message()));
   };
   if (!schema.empty()) {
     return named(GrammarKind::kJsonSchema, JsonSchemaGrammar(schema, compact));

@@ -19,8 +19,9 @@ TokenBytes MakeTokenBytes(const Tokenizer& tokenizer,
     const std::size_t before = tokens.bytes.size();
     if (stops || kind == TokenClass::kControl || kind == TokenClass::kUnknown) {
       // An unused token that ends replies has no spelling of its own.
-      absl::StrAppend(&tokens.bytes, "\xFF",
-                      bytes.empty() ? absl::StrCat("<", id, ">") : std::string(bytes));
+      absl::StrAppend(
+          &tokens.bytes, "\xFF",
+          bytes.empty() ? absl::StrCat("<", id, ">") : std::string(bytes));
     } else if (kind != TokenClass::kUnused) {
       absl::StrAppend(&tokens.bytes, bytes);
     }

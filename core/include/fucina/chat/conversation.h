@@ -17,6 +17,7 @@
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "absl/strings/string_view.h"
+#include "fucina/chat/answer_constraint.h"
 #include "fucina/contract/constraint.h"
 #include "fucina/contract/decoder.h"
 #include "fucina/contract/drafter.h"
@@ -36,7 +37,7 @@ struct ConversationParts {
   const Tokenizer* tokenizer = nullptr;         // never null
   const ChatTemplate* chat_template = nullptr;  // never null
   Drafter* drafter = nullptr;
-  Constraint* constraint = nullptr;
+  Constraint* constraint = nullptr;  // of answers; thinking is free
   const AdapterSet* adapter = nullptr;
 };
 
@@ -121,6 +122,7 @@ class FUCINA_API Conversation {
   std::vector<ChatMessage> messages_;
   std::unique_ptr<DecodeState> state_;
   Sampler sampler_;
+  std::unique_ptr<AnswerConstraint> constraint_;  // null for none
   std::unique_ptr<Sequence> sequence_;
 };
 
