@@ -1,6 +1,7 @@
 #include "fucina/chat/answer_constraint.h"
 
 #include <algorithm>
+#include <array>
 #include <limits>
 
 #include "absl/strings/ascii.h"
@@ -12,6 +13,8 @@ namespace {
 
 constexpr float kForbidden = -std::numeric_limits<float>::infinity();
 constexpr int kMostLineEnds = 2;
+// The line ends "\n" and "\n\n"; an opening mark goes one token at a time.
+constexpr std::size_t kMostExtras = 2;
 
 bool Contains(std::span<const TokenId> ids, TokenId id) {
   return std::find(ids.begin(), ids.end(), id) != ids.end();
@@ -108,8 +111,8 @@ absl::Status AnswerConstraint::Mask(std::span<float> logits) {
     return absl::OkStatus();
   }
   const std::span<const TokenId> extras = Extras();
-  std::vector<float> kept;
-  for (const TokenId token : extras) kept.push_back(logits[token]);
+  std::array<float, kMostExtras> kept;
+  for (std::size_t i = 0; i < extras.size(); ++i) kept[i] = logits[extras[i]];
   if (answering_) {
     FUCINA_RETURN_IF_ERROR(answer_.Mask(logits));
   } else {

@@ -6,9 +6,13 @@
 #include <cstddef>
 #include <mutex>
 #include <utility>
+#include <vector>
 
 #include "absl/strings/match.h"
+#include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
+#include "absl/strings/str_split.h"
+#include "absl/strings/strip.h"
 #include "fucina/diag/printable.h"
 #include "llguidance.h"
 
@@ -97,18 +101,63 @@ bool StartThread(const std::shared_ptr<Job>& job) {
   return started;
 }
 
-// Puts the path of a refused keyword behind the engine's message.
-std::string WithPath(const Grammar& grammar, const std::string& error) {
+// The path of a keyword that the engine does not know, behind its message.
+std::string KeywordPath(const Grammar& grammar, const std::string& error) {
   static constexpr char kUnknown[] = "Unimplemented keys: [\"";
   const std::size_t at = error.find(kUnknown);
-  if (grammar.kind != GrammarKind::kJsonSchema || at == std::string::npos) {
-    return error;
-  }
+  if (at == std::string::npos) return "";
   const std::size_t start = at + sizeof(kUnknown) - 1;
   const std::string keyword =
       error.substr(start, error.find('"', start) - start);
   const std::string path = FindKeyword(grammar.text, keyword);
-  return path.empty() ? error : absl::StrCat(error, " at ", path);
+  return path.empty() ? "" : absl::StrCat(" at ", path);
+}
+
+// The engine draws a picture of where a grammar is wrong, over several lines:
+//   at 1(8): invalid regex "a(" (in regex): regex parse error:
+//       a(
+//        ^
+//   error: unclosed group
+//      1 | start: /a(/
+//                 ^
+// This is what it says, in one line.
+std::string OneLine(const Grammar& grammar, const std::string& error) {
+  if (grammar.kind == GrammarKind::kJsonSchema) {
+    return absl::StrCat(error, KeywordPath(grammar, error));
+  }
+  const std::vector<std::string> lines = absl::StrSplit(error, '\n');
+  std::string column;
+  std::string reason;
+  for (std::size_t i = 0; i + 1 < lines.size(); ++i) {
+    // The first caret below the expression, which is indented by four.
+    const std::size_t caret = lines[i].find('^');
+    if (caret != std::string::npos && caret >= 4 && column.empty()) {
+      column = absl::StrCat("column ", caret - 3);
+    }
+    if (absl::StartsWith(lines[i + 1], "error: ")) {
+      reason = lines[i + 1].substr(7);
+    }
+  }
+  if (grammar.kind == GrammarKind::kRegex && !reason.empty()) {
+    return absl::StrCat(column, ": ", reason);
+  }
+  // "at 2(8): …" or "2(8): …".
+  absl::string_view first = lines[0];
+  absl::ConsumePrefix(&first, "at ");
+  int line = 0;
+  int place = 0;
+  const std::size_t open = first.find('(');
+  const std::size_t close = first.find("): ");
+  std::string where;
+  if (open != absl::string_view::npos && close != absl::string_view::npos &&
+      open < close && absl::SimpleAtoi(first.substr(0, open), &line) &&
+      absl::SimpleAtoi(first.substr(open + 1, close - open - 1), &place)) {
+    where = absl::StrCat("line ", line, ", column ", place, ": ");
+    first.remove_prefix(close + 3);
+  }
+  return absl::StrCat(
+      where, first,
+      reason.empty() ? "" : absl::StrCat(" ", column, ": ", reason));
 }
 
 }  // namespace
@@ -133,7 +182,7 @@ absl::StatusOr<Compiled> Compile(std::shared_ptr<const EngineTokenizer> engine,
   }
   if (!job->error.empty()) {
     return absl::InvalidArgumentError(
-        absl::StrCat(prefix, Printable(WithPath(grammar, job->error), 4096)));
+        absl::StrCat(prefix, Printable(OneLine(grammar, job->error), 4096)));
   }
   return Compiled{std::move(job->matcher), std::move(job->warning)};
 }

@@ -1,0 +1,118 @@
+#!/usr/bin/env python3
+"""Records what constrained decoding makes of the JSON Schema Test Suite.
+
+    git clone https://github.com/json-schema-org/JSON-Schema-Test-Suite suite
+    git -C suite checkout 44401e0c046704b476ec9d2e2fccdaee618f259d
+    pip install 'jsonschema[format]==4.26.0'
+    cmake --build build/release --target record_schemas
+    python3 json_schema_suite.py suite build/release/bin/record_schemas \\
+        ../goldens/constrained/json_schema_suite.json
+
+The suite says which instances are valid. For every schema that the engine
+takes, 200 replies of the embedded model at temperature 1 are sampled and held
+against python jsonschema, the independent validator; a reply that is no
+instance is printed, counted as invalid, and fails the run.
+"""
+import argparse
+import collections
+import glob
+import json
+import os
+import subprocess
+import tempfile
+
+import jsonschema
+
+DRAFT = "tests/draft2020-12"
+# The formats that the engine knows.
+FORMATS = ["date", "date-time", "duration", "email", "hostname", "ipv4", "ipv6",
+           "time", "uri", "uuid"]
+
+
+def read_groups(suite):
+    root = os.path.join(suite, DRAFT)
+    files = sorted(glob.glob(os.path.join(root, "*.json")))
+    files += [os.path.join(root, "optional", "format", f + ".json")
+              for f in FORMATS]
+    for path in files:
+        with open(path, encoding="utf-8") as f:
+            for group in json.load(f):
+                yield os.path.relpath(path, root), group
+
+
+def text(value):
+    return json.dumps(value, ensure_ascii=False, separators=(",", ":"))
+
+
+def is_valid(schema, sample):
+    validator = jsonschema.Draft202012Validator(
+        schema, format_checker=jsonschema.Draft202012Validator.FORMAT_CHECKER)
+    try:
+        return validator.is_valid(json.loads(sample))
+    except json.JSONDecodeError:
+        return False
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("suite")
+    parser.add_argument("program")
+    parser.add_argument("output")
+    parser.add_argument("--samples", type=int, default=200)
+    args = parser.parse_args()
+
+    groups = list(read_groups(args.suite))
+    with tempfile.TemporaryDirectory() as folder:
+        request = os.path.join(folder, "in.json")
+        answer = os.path.join(folder, "out.json")
+        with open(request, "w", encoding="utf-8") as f:
+            json.dump([{"schema": text(g["schema"]),
+                        "instances": [text(t["data"]) for t in g["tests"]],
+                        "samples": args.samples} for _, g in groups], f)
+        subprocess.run([args.program, request, answer], check=True)
+        with open(answer, encoding="utf-8") as f:
+            records = json.load(f)
+
+    count = collections.Counter()
+    wrong_formats = collections.Counter()
+    out = []
+    for (path, group), record in zip(groups, records):
+        entry = {"file": path, "description": group["description"],
+                 "schema": text(group["schema"])}
+        if "refused" in record:
+            entry["refused"] = record["refused"]
+            count["groups_refused"] += 1
+            out.append(entry)
+            continue
+        count["groups_accepted"] += 1
+        entry["tests"] = [[text(t["data"]), t["valid"], accepted] for t, accepted
+                          in zip(group["tests"], record["accepts"])]
+        for _, valid, accepted in entry["tests"]:
+            count[("valid" if valid else "invalid") + "_" +
+                  ("accepted" if accepted else "rejected")] += 1
+            if accepted and not valid:
+                wrong_formats[path] += 1
+        count["samples_incomplete"] += record["incomplete"]
+        for sample in record["samples"]:
+            if is_valid(group["schema"], sample):
+                count["samples_valid"] += 1
+            else:
+                count["samples_invalid"] += 1
+                print("INVALID", path, group["description"], sample)
+        if not record["samples"]:
+            count["schemas_without_complete_sample"] += 1
+        out.append(entry)
+    count["samples_invalid"] += 0
+    summary = dict(sorted(count.items()))
+    summary["invalid_accepted_by_file"] = dict(sorted(wrong_formats.items()))
+    summary["validator"] = "jsonschema " + jsonschema.__version__
+    with open(args.output, "w", encoding="utf-8") as f:
+        f.write('{"summary":' + json.dumps(summary, indent=1) + ',\n"groups":[\n')
+        f.write(",\n".join(text(entry) for entry in out))
+        f.write("\n]}\n")
+    print(json.dumps(summary, indent=1))
+    raise SystemExit(1 if count["samples_invalid"] else 0)
+
+
+if __name__ == "__main__":
+    main()
