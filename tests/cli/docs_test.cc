@@ -1,5 +1,7 @@
 // Every command that the documentation shows in a `sh` block is run, page by
 // page in one folder of its own, with the embedded model as model.gguf.
+// Commands of an `sh llguidance` block need that plugin; a build without it
+// must refuse them and say why.
 
 #include <filesystem>
 #include <string>
@@ -24,22 +26,29 @@ std::vector<std::string> Pages() {
   return pages;
 }
 
-std::vector<std::string> Commands(const std::string& text) {
-  std::vector<std::string> commands;
+struct Command {
+  std::string text;
+  bool needs_llguidance = false;
+};
+
+std::vector<Command> Commands(const std::string& text) {
+  std::vector<Command> commands;
   std::size_t at = 0;
   bool inside = false;
+  bool needs_llguidance = false;
   bool continued = false;
   while (at < text.size()) {
     const std::size_t end = std::min(text.find('\n', at), text.size());
     const std::string line = text.substr(at, end - at);
     at = end + 1;
     if (line.rfind("```", 0) == 0) {
-      inside = !inside && line == "```sh";
+      needs_llguidance = line == "```sh llguidance";
+      inside = !inside && (line == "```sh" || needs_llguidance);
     } else if (inside && !line.empty()) {
       if (continued) {
-        commands.back() += "\n" + line;
+        commands.back().text += "\n" + line;
       } else {
-        commands.push_back(line);
+        commands.push_back({line, needs_llguidance});
       }
       continued = line.back() == '\\';
     }
@@ -56,10 +65,18 @@ TEST_P(Docs, EveryCommandRuns) {
   options.directory = testing::TemporaryDirectory();
   fs::create_symlink(testing::EmbeddedModel(),
                      options.directory + "/model.gguf");
-  for (const std::string& command : Commands(text)) {
-    const testing::ProgramResult result = testing::RunShell(command, options);
-    EXPECT_EQ(result.exit_code, 0) << GetParam() << ": " << command << "\n"
-                                   << result.err;
+  for (const Command& command : Commands(text)) {
+    const testing::ProgramResult result =
+        testing::RunShell(command.text, options);
+    const bool refused = command.needs_llguidance && !FUCINA_HAS_LLGUIDANCE;
+    EXPECT_EQ(result.exit_code, refused ? 2 : 0)
+        << GetParam() << ": " << command.text << "\n"
+        << result.err;
+    if (refused) {
+      EXPECT_NE(result.err.find("needs the llguidance plugin (not built: "),
+                std::string::npos)
+          << result.err;
+    }
   }
 }
 
@@ -95,6 +112,10 @@ TEST(DocsPages, HaveCommands) {
       Commands(testing::ReadFile(FUCINA_SOURCE_DIR "/docs/command-line.md"))
           .size(),
       15U);
+  EXPECT_GE(
+      Commands(testing::ReadFile(FUCINA_SOURCE_DIR "/docs/constrained.md"))
+          .size(),
+      4U);
 }
 
 }  // namespace

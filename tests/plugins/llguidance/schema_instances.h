@@ -18,8 +18,8 @@ inline bool Accepts(Constraint& constraint, const Tokenizer& tokenizer,
   FUCINA_CHECK(constraint.Reset().ok());
   const std::vector<TokenId> ids =
       tokenizer
-          .Encode(text, {.add_special = false,
-                         .parse_special = ParseSpecial::kNone})
+          .Encode(text,
+                  {.add_special = false, .parse_special = ParseSpecial::kNone})
           .value();
   if (constraint.ValidPrefix(ids) != static_cast<int>(ids.size())) return false;
   for (const TokenId id : ids) {

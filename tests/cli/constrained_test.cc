@@ -1,0 +1,256 @@
+// Grammar flags as a user gives them. With the plugin: what comes out is what
+// was asked for, in every mode. Without it: refused, never free text.
+
+#include <nlohmann/json.hpp>
+#include <regex>
+#include <string>
+#include <vector>
+
+#include "gmock/gmock.h"
+#include "gtest/gtest.h"
+#include "tests/cli/program.h"
+
+namespace fucina {
+namespace {
+
+using ::testing::AllOf;
+using ::testing::HasSubstr;
+using ::testing::Not;
+using testing::ProgramOptions;
+using testing::ProgramResult;
+using testing::RunFucina;
+using testing::TemporaryDirectory;
+using testing::WriteFile;
+
+ProgramResult Fucina(std::vector<std::string> args,
+                     const ProgramOptions& options = {}) {
+  args.insert(args.begin(), "run");
+  return RunFucina(args, options);
+}
+
+void ExpectUsage(const std::vector<std::string>& args,
+                 const std::string& message) {
+  const ProgramResult result = Fucina(args);
+  EXPECT_EQ(result.exit_code, 2) << args[0];
+  EXPECT_EQ(result.out, "");
+  EXPECT_THAT(result.err, HasSubstr(message));
+}
+
+// What the flags alone say; no plugin is needed to hear it.
+TEST(GrammarFlags, AreChecked) {
+  ExpectUsage({"--gen", "2", "--regex", "a", "--lark", "start: \"a\""},
+              "--json-schema, --lark and --regex are mutually exclusive");
+  ExpectUsage({"--gen", "2", "--json-schema"},
+              "missing value for --json-schema");
+  ExpectUsage({"--gen", "2", "--json-schema="},
+              "missing value for --json-schema");
+  ExpectUsage({"--gen", "2", "--json-schema", "@"},
+              "--json-schema: expected a path after '@'");
+  ExpectUsage({"--gen", "2", "--lark", "@/no/such/file"},
+              "--lark: '/no/such/file' cannot be read: No such file");
+  ExpectUsage({"--gen", "2", "--json-schema", "@/tmp"},
+              "--json-schema: '/tmp' is not a regular file");
+  ExpectUsage({"--gen", "2", "--json-compact", "--regex", "a"},
+              "--json-compact goes with --json-schema only");
+  ExpectUsage({"--check-grammar"}, "--check-grammar needs a grammar");
+  ExpectUsage({"--json-schema", "{}"},
+              "--json-schema goes with --chat, --repl, --gen and "
+              "--check-grammar only");
+  ExpectUsage({"--regex", "a", "--verify-batch", "2"}, "--regex goes with");
+  const std::string folder = TemporaryDirectory();
+  WriteFile(folder + "/empty.json", "");
+  ExpectUsage({"--gen", "2", "--json-schema", "@" + folder + "/empty.json"},
+              "--json-schema: expected a grammar, found nothing");
+}
+
+TEST(GrammarFlags, AFlagReplacesThePipelinesConstraint) {
+  const std::string folder = TemporaryDirectory();
+  WriteFile(
+      folder + "/p.yaml",
+      "version: 1\nconstraint: {kind: llguidance, options: {regex: a}}\n");
+  const ProgramResult result = Fucina({"--config", folder + "/p.yaml", "--lark",
+                                       "start: \"b\"", "--dump-config"});
+  EXPECT_EQ(result.exit_code, 0) << result.err;
+  EXPECT_THAT(result.out, AllOf(HasSubstr("lark"), Not(HasSubstr("regex"))));
+}
+
+#if !FUCINA_HAS_LLGUIDANCE
+
+TEST(WithoutThePlugin, AGrammarIsRefusedAndSaysWhatIsMissing) {
+  for (const std::vector<std::string>& mode :
+       {std::vector<std::string>{"--chat", "Hi"},
+        std::vector<std::string>{"--prompt", "Hi", "--gen", "3"},
+        std::vector<std::string>{"--check-grammar"}}) {
+    std::vector<std::string> args = mode;
+    args.insert(args.end(), {"--json-schema", "{}"});
+    ExpectUsage(
+        args, "constrained decoding needs the llguidance plugin (not built: ");
+  }
+  const std::string folder = TemporaryDirectory();
+  WriteFile(
+      folder + "/p.yaml",
+      "version: 1\nconstraint: {kind: llguidance, options: {regex: a}}\n");
+  ExpectUsage({"--config", folder + "/p.yaml", "--chat", "Hi"},
+              "p.yaml:2: constraint.kind: constrained decoding needs the "
+              "llguidance plugin");
+}
+
+#else
+
+using nlohmann::json;
+
+constexpr char kSchema[] =
+    R"({"type":"object","properties":{"capital":{"type":"string","maxLength":16},
+        "population":{"type":"integer","minimum":0,"maximum":9999}},
+        "required":["capital","population"],"additionalProperties":false})";
+
+void ExpectDocument(const std::string& text) {
+  const json document = json::parse(text, nullptr, false);
+  ASSERT_TRUE(document.is_object()) << text;
+  EXPECT_EQ(document.size(), 2U) << text;
+  EXPECT_TRUE(document.at("capital").is_string());
+  EXPECT_LE(document.at("population").get<int>(), 9999);
+}
+
+TEST(Constrained, AChatAnswersInTheForm) {
+  for (const char* seed : {"1", "2", "3", "4"}) {
+    const ProgramResult result =
+        Fucina({"--chat", "Describe Peru.", "--no-think", "--seed", seed,
+                "--temp", "1", "--quiet", "--json-schema", kSchema});
+    EXPECT_EQ(result.exit_code, 0) << result.err;
+    ExpectDocument(result.out);
+    EXPECT_THAT(result.err, Not(HasSubstr("incomplete")));
+  }
+}
+
+TEST(Constrained, ThinkingIsFreeAndTheAnswerIsNot) {
+  for (const char* seed : {"1", "2", "3"}) {
+    const ProgramResult result =
+        Fucina({"--chat", "What is the capital of Peru?", "--seed", seed,
+                "--regex", "[A-Z]{3,5}!"});
+    EXPECT_EQ(result.exit_code, 0) << result.err;
+    EXPECT_TRUE(std::regex_match(
+        result.out, std::regex("<think>\n[^]+\n</think>\n+[A-Z]{3,5}!\n")))
+        << result.out;
+    EXPECT_THAT(result.err, HasSubstr("thinking "));
+  }
+}
+
+TEST(Constrained, ARepliesLimitWhileThinkingIsIncomplete) {
+  const ProgramResult result = Fucina({"--chat", "What is the capital of Peru?",
+                                       "--gen", "5", "--regex", "[A-Z]{3,5}!"});
+  EXPECT_EQ(result.exit_code, 0) << result.err;
+  EXPECT_THAT(result.err,
+              HasSubstr("reply is incomplete (constraint not satisfied)"));
+}
+
+TEST(Constrained, EveryTurnOfAConversationStartsAnew) {
+  ProgramOptions options;
+  options.input = "Describe Peru.\nDescribe Norway.\nAnd Chad?\n";
+  const ProgramResult result = Fucina(
+      {"--repl", "--no-think", "--quiet", "--json-schema", kSchema}, options);
+  EXPECT_EQ(result.exit_code, 0) << result.err;
+  std::size_t at = 0;
+  int replies = 0;
+  for (std::size_t end = result.out.find("}\n"); end != std::string::npos;
+       end = result.out.find("}\n", at)) {
+    ExpectDocument(result.out.substr(at, end + 1 - at));
+    at = end + 2;
+    ++replies;
+  }
+  EXPECT_EQ(replies, 3) << result.out;
+}
+
+TEST(Constrained, ACompletionEndsWithItsGrammar) {
+  const ProgramResult result =
+      Fucina({"--prompt", "The capital of Peru is", "--gen", "30", "--regex",
+              " [A-Z][a-z]{2,8}\\."});
+  EXPECT_EQ(result.exit_code, 0) << result.err;
+  EXPECT_TRUE(std::regex_search(
+      result.out,
+      std::regex(
+          "text:   The capital of Peru is [A-Z][a-z]{2,8}\\.<\\|im_end")))
+      << result.out;
+}
+
+TEST(Constrained, AnEndlessNumberIsCutAndSaysSo) {
+  const ProgramResult result =
+      Fucina({"--prompt", "1 2 3", "--gen", "40", "--regex", "[0-9]{500}"});
+  EXPECT_EQ(result.exit_code, 0) << result.err;
+  EXPECT_THAT(result.out, HasSubstr("generated 40:"));
+  EXPECT_THAT(result.err,
+              HasSubstr("reply is incomplete (constraint not satisfied)"));
+}
+
+TEST(Constrained, StreamsHaveAGrammarEach) {
+  const ProgramResult result =
+      Fucina({"--prompt", "The capital of Peru is", "--prompt", "Oslo", "--gen",
+              "24", "--streams", "4", "--temp", "1", "--regex",
+              " ([a-z]{2,4}|[0-9]{3})\\."});
+  EXPECT_EQ(result.exit_code, 0) << result.err;
+  EXPECT_THAT(result.out, HasSubstr("outputs: batch == sequential"));
+  const std::regex line("text [0-3]:  ([a-z]{2,4}|[0-9]{3})\\.<\\|im_end\\|>");
+  const auto begin =
+      std::sregex_iterator(result.out.begin(), result.out.end(), line);
+  EXPECT_EQ(std::distance(begin, std::sregex_iterator()), 4) << result.out;
+}
+
+TEST(Constrained, APipelineFileSaysTheSame) {
+  const std::string folder = TemporaryDirectory();
+  WriteFile(folder + "/p.yaml",
+            "version: 1\nchat: {thinking: false}\n"
+            "constraint: {kind: llguidance, options: {regex: 'no!|yes!'}}\n");
+  const ProgramResult result =
+      Fucina({"--config", folder + "/p.yaml", "--chat", "Is it?", "--quiet"});
+  EXPECT_EQ(result.exit_code, 0) << result.err;
+  EXPECT_TRUE(result.out == "no!\n" || result.out == "yes!\n") << result.out;
+}
+
+TEST(Constrained, FilesAndChecks) {
+  const std::string folder = TemporaryDirectory();
+  WriteFile(folder + "/schema.json", kSchema);
+  WriteFile(folder + "/grammar.lark", "start: \"a\" b\n");
+  const ProgramResult good = Fucina(
+      {"--check-grammar", "--json-schema", "@" + folder + "/schema.json"});
+  EXPECT_EQ(good.exit_code, 0) << good.err;
+  EXPECT_EQ(good.out, "grammar ok\n");
+  ExpectUsage({"--check-grammar", "--lark", "@" + folder + "/grammar.lark"},
+              "--lark: invalid lark grammar: line 1, column 8: unknown name: "
+              "\"b\"");
+  ExpectUsage({"--chat", "Hi", "--json-schema", R"({"not":{}})"},
+              "--json-schema: invalid json schema: Unimplemented keys: "
+              "[\"not\"] at #/not");
+  // A leading @ of an expression is itself.
+  const ProgramResult at =
+      Fucina({"--chat", "Hi", "--no-think", "--quiet", "--regex", "@[ab]"});
+  EXPECT_EQ(at.exit_code, 0) << at.err;
+  EXPECT_EQ(at.out[0], '@');
+}
+
+TEST(Constrained, CompactHasNoSpaces) {
+  const ProgramResult result =
+      Fucina({"--chat", "Describe Peru.", "--no-think", "--quiet", "--temp",
+              "1", "--json-compact", "--json-schema",
+              R"({"type":"array","items":{"type":"integer","maximum":9,
+                  "minimum":0},"minItems":3,"maxItems":3})"});
+  EXPECT_EQ(result.exit_code, 0) << result.err;
+  EXPECT_TRUE(std::regex_match(result.out, std::regex("\\[\\d,\\d,\\d\\]\n")))
+      << result.out;
+}
+
+TEST(Constrained, AControlTokenSpelledInAStringIsNone) {
+  const ProgramResult result =
+      Fucina({"--prompt", "Say", "--gen", "60", "--json-schema",
+              R"({"enum":["<|im_end|>","<|im_start|>"]})"});
+  EXPECT_EQ(result.exit_code, 0) << result.err;
+  // Ids of the marks: only the end behind the document.
+  const std::string ids = result.out.substr(result.out.find("generated "));
+  EXPECT_THAT(ids, Not(HasSubstr(" 4057")));
+  EXPECT_EQ(ids.find(" 4058"), ids.rfind(" 4058"));
+  EXPECT_THAT(result.err, Not(HasSubstr("incomplete")));
+}
+
+#endif
+
+}  // namespace
+}  // namespace fucina
