@@ -169,7 +169,7 @@ TEST(Constrained, ACompletionEndsWithItsGrammar) {
   EXPECT_TRUE(std::regex_search(
       result.out,
       std::regex(
-          "text:   The capital of Peru is [A-Z][a-z]{2,8}\\.<\\|im_end")))
+          "text:   The capital of Peru is [A-Z][a-z]{2,8}\\.<\\|[a-z_]+\\|>")))
       << result.out;
 }
 
@@ -189,7 +189,7 @@ TEST(Constrained, StreamsHaveAGrammarEach) {
               " ([a-z]{2,4}|[0-9]{3})\\."});
   EXPECT_EQ(result.exit_code, 0) << result.err;
   EXPECT_THAT(result.out, HasSubstr("outputs: batch == sequential"));
-  const std::regex line("text [0-3]:  ([a-z]{2,4}|[0-9]{3})\\.<\\|im_end\\|>");
+  const std::regex line("text [0-3]:  ([a-z]{2,4}|[0-9]{3})\\.<\\|[a-z_]+\\|>");
   const auto begin =
       std::sregex_iterator(result.out.begin(), result.out.end(), line);
   EXPECT_EQ(std::distance(begin, std::sregex_iterator()), 4) << result.out;
