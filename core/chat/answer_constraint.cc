@@ -20,6 +20,13 @@ bool Contains(std::span<const TokenId> ids, TokenId id) {
   return std::find(ids.begin(), ids.end(), id) != ids.end();
 }
 
+// Whether `text` ends with a beginning of `mark`.
+bool EndsInside(absl::string_view text, absl::string_view mark) {
+  std::size_t size = std::min(text.size(), mark.size() - 1);
+  while (size > 0 && !absl::EndsWith(text, mark.substr(0, size))) --size;
+  return size > 0;
+}
+
 bool IsBlank(absl::string_view text) {
   return absl::StripAsciiWhitespace(text).empty();
 }
@@ -44,7 +51,9 @@ AnswerConstraint::AnswerConstraint(Constraint& answer,
   for (TokenId id = 0; id < tokenizer_.vocab_size(); ++id) {
     const absl::string_view bytes = Text(id);
     const std::size_t at = bytes.find(close_.back());
-    if (at != absl::string_view::npos && at + 1 < bytes.size()) {
+    if (at == absl::string_view::npos || at + 1 >= bytes.size()) continue;
+    may_overshoot_.push_back(id);
+    if (bytes.find(close_) != absl::string_view::npos) {
       overshooting_.push_back(id);
     }
   }
@@ -92,7 +101,9 @@ absl::Status AnswerConstraint::Reset() {
 
 // A token that closes the block and goes on would begin the answer unseen.
 void AnswerConstraint::ForbidOvershoot(std::span<float> logits) const {
-  for (const TokenId token : overshooting_) {
+  // Few tokens hold a whole mark; the others matter inside of one only.
+  for (const TokenId token :
+       EndsInside(text_, close_) ? may_overshoot_ : overshooting_) {
     std::string text = text_;
     const absl::string_view bytes = Text(token);
     text.append(bytes.data(), bytes.size());

@@ -72,7 +72,9 @@ class FUCINA_API AnswerConstraint : public Constraint {
   const std::string close_;
   std::vector<TokenId> open_tokens_;  // the canonical spelling
   std::vector<TokenId> line_ends_;
-  // Tokens that hold the closing mark's last byte and something behind it.
+  // Tokens that hold the closing mark's last byte, or all of it, and something
+  // behind it.
+  std::vector<TokenId> may_overshoot_;
   std::vector<TokenId> overshooting_;
 
   PromptThinking expected_ = PromptThinking::kClosed;
