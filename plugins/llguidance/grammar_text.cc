@@ -33,10 +33,14 @@ class SchemaReader {
     if (depth_ == 0) root_is_schema_ = true;
     return true;
   }
-  bool number_integer(Json::number_integer_t) { return Value(); }
-  bool number_unsigned(Json::number_unsigned_t) { return Value(); }
-  bool number_float(Json::number_float_t, const std::string&) {
-    return Value();
+  bool number_integer(Json::number_integer_t value) {
+    return Number(static_cast<double>(value));
+  }
+  bool number_unsigned(Json::number_unsigned_t value) {
+    return Number(static_cast<double>(value));
+  }
+  bool number_float(Json::number_float_t value, const std::string&) {
+    return Number(value);
   }
   // A string may be a regular expression, whose reader recurses too.
   bool string(std::string& text) {
@@ -52,6 +56,7 @@ class SchemaReader {
       has_keys_ = true;
       has_guidance_ |= text == "x-guidance";
     }
+    bounds_items_ = text == "minItems" || text == "maxItems";
     return Keep(CheckRegexDepth(text));
   }
   bool end_object() { return Close(); }
@@ -76,12 +81,23 @@ class SchemaReader {
   bool has_guidance() const { return has_guidance_; }
 
  private:
-  bool Value() { return true; }
+  bool Value() {
+    bounds_items_ = false;
+    return true;
+  }
+  bool Number(double value) {
+    if (bounds_items_ && value > 0) items_ += value;
+    return Value() && (items_ <= kMaxArrayItems ||
+                       Keep(absl::InvalidArgumentError(absl::StrCat(
+                           "its minItems and maxItems add up to more than ",
+                           kMaxArrayItems, ", which is not supported"))));
+  }
   bool Keep(absl::Status status) {
     status_.Update(status);
     return status_.ok();
   }
   bool Open() {
+    bounds_items_ = false;
     return ++depth_ <= kMaxJsonDepth ||
            Keep(TooDeep("its objects and arrays", kMaxJsonDepth));
   }
@@ -94,6 +110,8 @@ class SchemaReader {
   bool root_is_schema_ = false;
   bool has_keys_ = false;
   bool has_guidance_ = false;
+  bool bounds_items_ = false;  // the value to come is minItems or maxItems
+  double items_ = 0;           // their sum
   std::string error_;
   std::size_t position_ = 0;
   absl::Status status_;

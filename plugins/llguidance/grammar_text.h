@@ -18,6 +18,9 @@ inline constexpr std::size_t kMaxGrammarBytes = std::size_t{64} << 20;
 // The engine's JSON reader ends at 128.
 inline constexpr int kMaxJsonDepth = 120;
 inline constexpr int kMaxBracketDepth = 512;
+// Sum over a schema's minItems and maxItems. The engine writes arrays out item
+// by item before it looks at limits of its own: 10^9 items are gigabytes.
+inline constexpr double kMaxArrayItems = 50000;
 
 enum class GrammarKind { kJsonSchema, kLark, kRegex };
 

@@ -250,6 +250,26 @@ TEST_F(Grammars, DepthIsRefusedWithItsLimit) {
               HasSubstr("nested deeper than 120"));
 }
 
+TEST_F(Grammars, ArraysBeyondTheLimitAreRefused) {
+  const char message[] =
+      "invalid json schema: its minItems and maxItems add up to more than "
+      "50000, which is not supported";
+  EXPECT_EQ(Refusal("json_schema", R"({"minItems":1000000000})"), message);
+  EXPECT_EQ(Refusal("json_schema", R"({"prefixItems":[{}],"maxItems":1e300})"),
+            message);
+  EXPECT_EQ(Refusal("json_schema",
+                    R"({"properties":{"a":{"maxItems":30000},
+                                      "b":{"minItems":30000}}})"),
+            message);
+  EXPECT_THAT(Refusal("lark", "start: %json {\"minItems\":90000}"),
+              HasSubstr("add up to more than 50000"));
+  EXPECT_EQ(Refusal("json_schema", R"({"minItems":300,"items":{"const":1}})"),
+            "accepted");
+  EXPECT_EQ(Refusal("json_schema",
+                    R"({"properties":{"maxItems":{"maximum":9000000}}})"),
+            "accepted");
+}
+
 TEST_F(Grammars, TextsBeyondTheLimitAreRefused) {
   EXPECT_EQ(std::string(llguidance::RegexGrammar(
                             std::string(llguidance::kMaxGrammarBytes + 1, 'a'))
