@@ -17,10 +17,12 @@
 namespace fucina::testing {
 
 struct Atlas {
-  explicit Atlas(int threads) : pool(threads) {
-    file =
-        GgufFile::Open(FUCINA_SOURCE_DIR "/models/atlas-6m-q8_0.gguf").value();
-    tokenizer = LoadAtlas();
+  // Another file of the same family takes its place in tools.
+  explicit Atlas(int threads, const std::string& path = FUCINA_SOURCE_DIR
+                              "/models/atlas-6m-q8_0.gguf")
+      : pool(threads) {
+    file = GgufFile::Open(path).value();
+    tokenizer = Tokenizer::FromGguf(*file).value();
     const Family& family = qwen3::DenseFamily();
     decoder =
         family.load(*file, pool, Options::Make(family.options, {}).value())
@@ -38,10 +40,33 @@ struct Atlas {
   std::vector<TokenId> stops;
 };
 
+// The same constraint without its forced tokens: what the mask alone makes.
+class NoForcing : public Constraint {
+ public:
+  explicit NoForcing(std::unique_ptr<Constraint> inner)
+      : inner_(std::move(inner)) {}
+  absl::Status Mask(std::span<float> logits) override {
+    return inner_->Mask(logits);
+  }
+  absl::Status Accept(TokenId token) override { return inner_->Accept(token); }
+  absl::Status Reset() override { return inner_->Reset(); }
+  absl::StatusOr<std::unique_ptr<Constraint>> Clone() const override {
+    return std::make_unique<NoForcing>(inner_->Clone().value());
+  }
+  int ValidPrefix(std::span<const TokenId> tokens) override {
+    return inner_->ValidPrefix(tokens);
+  }
+  bool IsComplete() override { return inner_->IsComplete(); }
+
+ private:
+  std::unique_ptr<Constraint> inner_;
+};
+
 // One sequence and what it needs.
 struct AtlasSequence {
   AtlasSequence(const Atlas& atlas, const SamplerConfig& sampling, int capacity,
-                std::unique_ptr<Constraint> own, Drafter* drafter = nullptr)
+                std::unique_ptr<Constraint> own, Drafter* drafter = nullptr,
+                int max_draft = 8)
       : constraint(std::move(own)),
         state(atlas.decoder->NewState(capacity).value()),
         sampler(sampling, atlas.decoder->info().vocab_size),
@@ -50,10 +75,11 @@ struct AtlasSequence {
                                   .drafter = drafter,
                                   .constraint = constraint.get(),
                                   .never_sampled = atlas.never,
-                                  .gate = AlwaysOn()}) {}
+                                  .gate = AlwaysOn(max_draft)}) {}
 
-  static SpeculationGateOptions AlwaysOn() {
+  static SpeculationGateOptions AlwaysOn(int max_draft) {
     SpeculationGateOptions options;
+    options.max_draft = max_draft;
     options.always_on = true;
     return options;
   }

@@ -126,10 +126,11 @@ class ScriptDrafter : public Drafter {
 
 class Lossless : public ::testing::Test {
  protected:
-  GenerationLimits Limits(int max_draft) const {
-    return {.max_tokens = kMaxTokens,
-            .stop_tokens = atlas_.stops,
-            .max_draft = max_draft};
+  GenerationLimits Limits() const {
+    return {.max_tokens = kMaxTokens, .stop_tokens = atlas_.stops};
+  }
+  static std::unique_ptr<Constraint> Unforced(const Constraint& constraint) {
+    return std::make_unique<testing::NoForcing>(constraint.Clone().value());
   }
   SamplerConfig Sampling(bool sampled, std::uint64_t seed) const {
     SamplerConfig sampling;
@@ -162,9 +163,9 @@ TEST_F(Lossless, PlainDraftedAndLockstepWriteTheSame) {
     std::vector<std::vector<TokenId>> replies;
     for (const bool sampled : {false, true}) {
       const SamplerConfig sampling = Sampling(sampled, index);
-      AtlasSequence plain(atlas_, sampling, capacity, (*made)->Clone().value());
+      AtlasSequence plain(atlas_, sampling, capacity, Unforced(**made));
       ASSERT_TRUE(
-          generator.Generate(plain.sequence, prompt, Limits(0), keep).ok());
+          generator.Generate(plain.sequence, prompt, Limits(), keep).ok());
       EXPECT_EQ(plain.sequence.stats().drafted, 0);
       const std::vector<TokenId> expected = plain.Generated();
       replies.push_back(expected);
@@ -172,7 +173,7 @@ TEST_F(Lossless, PlainDraftedAndLockstepWriteTheSame) {
       AtlasSequence drafted(atlas_, sampling, capacity,
                             (*made)->Clone().value());
       ASSERT_TRUE(
-          generator.Generate(drafted.sequence, prompt, Limits(8), keep).ok());
+          generator.Generate(drafted.sequence, prompt, Limits(), keep).ok());
       EXPECT_EQ(drafted.Generated(), expected) << grammar.text;
       EXPECT_EQ(drafted.constraint->IsComplete(),
                 plain.constraint->IsComplete());
@@ -188,9 +189,9 @@ TEST_F(Lossless, PlainDraftedAndLockstepWriteTheSame) {
       for (const Mode mode : {modes[index % 4], modes[(index + 1) % 4]}) {
         ScriptDrafter drafter(mode, expected, vocab_size);
         AtlasSequence guessed(atlas_, sampling, capacity,
-                              (*made)->Clone().value(), &drafter);
+                              (*made)->Clone().value(), &drafter, 5);
         ASSERT_TRUE(
-            generator.Generate(guessed.sequence, prompt, Limits(5), keep).ok());
+            generator.Generate(guessed.sequence, prompt, Limits(), keep).ok());
         EXPECT_EQ(guessed.Generated(), expected)
             << grammar.text << " " << static_cast<int>(mode);
       }
@@ -207,7 +208,7 @@ TEST_F(Lossless, PlainDraftedAndLockstepWriteTheSame) {
     for (int i = 0; i < 3; ++i) {
       streams[i].sequence = &sequences[i]->sequence;
       streams[i].prompt = prompt;
-      streams[i].limits = Limits(8);
+      streams[i].limits = Limits();
     }
     generator.Generate(streams);
     for (const Stream& stream : streams) {
@@ -228,7 +229,7 @@ TEST_F(Lossless, ALimitInsideAForcedSpanEndsThere) {
         MakeConstraint(*atlas_.tokenizer, {{"regex", "zzzz1zzzz2zzzz3zzzz4"}});
     ASSERT_TRUE(constraint.ok());
     AtlasSequence run(atlas_, {}, 64, *std::move(constraint));
-    GenerationLimits limits = Limits(8);
+    GenerationLimits limits = Limits();
     limits.max_tokens = limit;
     ASSERT_TRUE(generator
                     .Generate(run.sequence, prompt, limits,
@@ -248,7 +249,7 @@ TEST_F(Lossless, AStopRightBehindAForcedSpanEndsTheReply) {
   AtlasSequence run(atlas_, {}, 64, *std::move(constraint));
   std::string text;
   ASSERT_TRUE(Generator(*atlas_.decoder)
-                  .Generate(run.sequence, prompt, Limits(8),
+                  .Generate(run.sequence, prompt, Limits(),
                             [&](TokenId token) {
                               absl::StrAppend(
                                   &text, atlas_.tokenizer->DecodeToken(token));
