@@ -7,6 +7,7 @@
 #include "absl/strings/str_format.h"
 #include "absl/strings/str_join.h"
 #include "absl/strings/strip.h"
+#include "cli/constraint_figures.h"
 #include "cli/draft_figures.h"
 #include "cli/exit_code.h"
 #include "cli/generation_options.h"
@@ -44,6 +45,9 @@ void PrintFigures(const Reply& reply, const Drafter* drafter) {
   }
   if (drafter != nullptr) {
     absl::StrAppend(&line, "; drafts ", DraftFigures(stats, *drafter));
+  }
+  if (stats.masks > 0) {
+    absl::StrAppend(&line, "; constraint ", ConstraintFigures(stats));
   }
   absl::StrAppend(&line, "; ended by ",
                   reply.stop_index >= 0 ? absl::string_view("stop string")

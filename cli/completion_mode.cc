@@ -6,6 +6,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
+#include "cli/constraint_figures.h"
 #include "cli/draft_figures.h"
 #include "cli/exit_code.h"
 #include "cli/logits_file.h"
@@ -108,6 +109,9 @@ absl::Status RunCompletion(Decoder& decoder, const Tokenizer* tokenizer,
       stats.decode_ms > 0 ? steps * 1e3 / stats.decode_ms : 0.0);
   if (options.drafter != nullptr) {
     out << "drafts: " << DraftFigures(stats, *options.drafter) << "\n";
+  }
+  if (options.constraint != nullptr) {
+    out << "constraint: " << ConstraintFigures(stats) << "\n";
   }
   out << prefill_profile << profile.Line("decode profile avg ms/token", steps);
   out << "generated " << generated.size() << ":";

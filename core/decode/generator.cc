@@ -114,6 +114,7 @@ absl::Status Sequence::Begin(std::span<const TokenId> prompt,
   watched_.reserve(static_cast<std::size_t>(parts_.gate.max_draft));
   watched_.clear();
   watched_right_ = 0;
+  guess_.reserve(static_cast<std::size_t>(parts_.gate.max_draft));
   num_candidates_ = 0;
   if (parts_.drafter != nullptr) {
     num_candidates_ = static_cast<std::size_t>(std::clamp(
@@ -181,10 +182,14 @@ absl::Status Sequence::Commit(const SequenceStep& step, std::int64_t ns,
         static_cast<double>(ns) * 1e-6;
   }
   if (drafter_spoke_) {
-    const int accepted = stats_.accepted - accepted_before;
-    const int rows = static_cast<int>(history_.size() - start);
-    gate_.RecordVerify(draft_class_, drafted, accepted,
-                       std::clamp(rows, accepted, drafted), ns);
+    // What was forced is nobody's merit, and its rows took their time.
+    const int tried = drafted - forced_;
+    const int accepted =
+        std::max(0, stats_.accepted - accepted_before - forced_);
+    const int rows = static_cast<int>(history_.size() - start) - forced_;
+    gate_.RecordVerify(draft_class_, tried, accepted,
+                       std::clamp(rows, accepted, tried),
+                       forced_ == 0 ? ns : 0);
   }
   // Rows that did not happen are dropped, also after an error; the newest token
   // is not in the state yet.
@@ -225,21 +230,39 @@ absl::Status Sequence::CommitAndTell(const Tensor& logits, TokenSink sink) {
   return status;
 }
 
-int Sequence::AskDrafter(std::span<TokenId> draft) {
+// The first `forced` tokens of `draft` are forced already. Of the two the
+// longer is taken: a draft that the constraint allows begins with them.
+int Sequence::AskDrafter(std::span<TokenId> draft, int forced) {
   const Clock::time_point start = Clock::now();
+  std::span<TokenId> guess = draft;
+  if (forced > 0) {
+    guess_.resize(draft.size());
+    guess = guess_;
+  }
   // A plugin may not count out of bounds.
-  int count = std::clamp(parts_.drafter->Propose(history_, draft), 0,
-                         static_cast<int>(draft.size()));
+  int count = std::clamp(parts_.drafter->Propose(history_, guess), 0,
+                         static_cast<int>(guess.size()));
   const int offered = count;
   if (parts_.constraint != nullptr && count > 0) {
     count = std::clamp(parts_.constraint->ValidPrefix(
-                           draft.first(static_cast<std::size_t>(count))),
+                           guess.first(static_cast<std::size_t>(count))),
                        0, count);
   }
-  count = Usable(draft.first(static_cast<std::size_t>(count)));
+  count = Usable(guess.first(static_cast<std::size_t>(count)));
   gate_.RecordAsked(NanosecondsSince(start));
-  if (offered == 0) return 0;
+  if (offered == 0) return forced;
   draft_class_ = parts_.drafter->draft_class();
+  if (forced > 0) {
+    // Other tokens with the same text are not what the mask will leave.
+    const bool longer =
+        count > forced &&
+        std::equal(guess.begin(), guess.begin() + forced, draft.begin());
+    const int chosen = longer ? gate_.Choose(draft_class_, count - forced) : 0;
+    const int used = chosen > 0 ? forced + chosen : 0;
+    if (used < offered) parts_.drafter->Cut(used);
+    std::copy_n(guess.begin(), used, draft.begin());
+    return forced + chosen;
+  }
   const int chosen = gate_.Choose(draft_class_, count);
   if (chosen < offered) parts_.drafter->Cut(chosen);
   if (chosen == 0) {
@@ -283,6 +306,7 @@ void Sequence::CompareWatched(TokenId committed) {
 
 void Sequence::Propose(int together) {
   drafter_spoke_ = false;
+  forced_ = 0;
   step_tokens_.assign(1, history_.back());
   const DecodeState& state = *parts_.state;
   const int room = std::min({parts_.gate.max_draft,
@@ -295,16 +319,18 @@ void Sequence::Propose(int together) {
   if (parts_.constraint != nullptr) {
     count = std::clamp(parts_.constraint->ForcedTokens(draft), 0, room);
     count = Usable(draft.first(static_cast<std::size_t>(count)));
+    forced_ = count;
+    stats_.forced += count;
   }
-  if (count == 0 && parts_.drafter != nullptr) {
+  if (count < room && parts_.drafter != nullptr) {
     gate_.set_together(together);
     // The first step is plain: costs are counted in its time.
     const bool measures = stats_.forwards == 0 && !gate_.cost().knows_plain();
     if (!gate_.Allows() || (measures && !gate_.always_on())) {
       ++stats_.gate_refusals;
     } else {
-      count = AskDrafter(draft);
-      drafter_spoke_ = count > 0;
+      count = AskDrafter(draft, forced_);
+      drafter_spoke_ = count > forced_;
     }
   }
   step_tokens_.resize(static_cast<std::size_t>(count) + 1);
@@ -315,11 +341,21 @@ bool Sequence::IsStop(TokenId token) const {
                    token) != limits_.stop_tokens.end();
 }
 
+absl::Status Sequence::Mask(std::span<float> logits) {
+  const Clock::time_point start = Clock::now();
+  FUCINA_RETURN_IF_ERROR(parts_.constraint->Mask(logits));
+  const double ms = MillisecondsSince(start);
+  ++stats_.masks;
+  stats_.mask_ms += ms;
+  stats_.mask_max_ms = std::max(stats_.mask_max_ms, ms);
+  return absl::OkStatus();
+}
+
 absl::StatusOr<TokenId> Sequence::Choose(std::span<float> logits) {
   FUCINA_RETURN_IF_ERROR(
       CheckLogits(logits, static_cast<int>(history_.size())));
   if (parts_.constraint != nullptr) {
-    FUCINA_RETURN_IF_ERROR(parts_.constraint->Mask(logits));
+    FUCINA_RETURN_IF_ERROR(Mask(logits));
     // Fails closed: a mask that is no mask must not choose the token.
     const absl::Status masked =
         CheckLogits(logits, static_cast<int>(history_.size()));

@@ -56,6 +56,10 @@ struct GenerationStats {
   double plain_ms = 0;
   double verify_ms = 0;
   int gate_refusals = 0;  // steps whose draft was not worth verifying
+  int forced = 0;         // of the drafted, those that a constraint forced
+  int masks = 0;          // rows that a constraint masked
+  double mask_ms = 0;     // time of all masks
+  double mask_max_ms = 0;
   double prefill_ms = 0;  // the prompt's forwards only
   double decode_ms = 0;   // first draw to last draw, sampling included
 };
@@ -123,7 +127,8 @@ class FUCINA_API Sequence {
 
   // Writes carry and draft into step_tokens_.
   void Propose(int together);
-  int AskDrafter(std::span<TokenId> draft);
+  int AskDrafter(std::span<TokenId> draft, int forced);
+  absl::Status Mask(std::span<float> logits);
   int Usable(std::span<const TokenId> draft) const;
   void Watch(std::span<const TokenId> draft);
   void CompareWatched(TokenId committed);
@@ -144,6 +149,8 @@ class FUCINA_API Sequence {
   GenerationStats stats_;
   SpeculationGate gate_;
   bool drafter_spoke_ = false;     // the draft is the drafter's
+  int forced_ = 0;                 // and begins with so many forced tokens
+  std::vector<TokenId> guess_;     // of the drafter, where tokens are forced
   int draft_class_ = 0;            // of its last one
   std::vector<TokenId> watched_;   // a draft that was not verified
   std::size_t watched_right_ = 0;  // of its tokens, those that came
