@@ -220,6 +220,9 @@ TEST(Constrained, FilesAndChecks) {
   ExpectUsage({"--chat", "Hi", "--json-schema", R"({"not":{}})"},
               "--json-schema: invalid json schema: Unimplemented keys: "
               "[\"not\"] at #/not");
+  // What ends a conversation ends a grammar too.
+  ExpectUsage({"--check-grammar", "--regex", "a", "--stop", "99999"},
+              "--regex: end token 99999 is outside the vocabulary of ");
   // A leading @ of an expression is itself.
   const ProgramResult at =
       Fucina({"--chat", "Hi", "--no-think", "--quiet", "--regex", "@[ab]"});

@@ -281,8 +281,10 @@ TEST_F(PipelineTest, NamesAreFoundWantingBeforeWeightsAreLoaded) {
        absl::StatusCode::kInvalidArgument, "p.yaml:2: drafter.max_draft: "},
       {"drafter: {options: {a: 1}}\n", absl::StatusCode::kInvalidArgument,
        "p.yaml:2: drafter has options but no 'kind'"},
-      {"constraint: {kind: llguidance}\n", absl::StatusCode::kNotFound,
-       "p.yaml:2: constraint.kind: no constraint 'llguidance'; known: grammar"},
+      {"constraint: {kind: other}\n", absl::StatusCode::kNotFound,
+       "p.yaml:2: constraint.kind: no constraint 'other'; known: grammar"},
+      {"constraint: {kind: grammar}\n", absl::StatusCode::kNotFound,
+       "constrained decoding needs a tokenizer: "},
       {"chat: {template: nothing.jinja}\n", absl::StatusCode::kNotFound,
        "p.yaml:2: chat.template: no file '"},
   };
