@@ -33,6 +33,11 @@ std::int64_t NanosecondsSince(Clock::time_point start) {
       .count();
 }
 
+bool AllDiffer(std::vector<const void*>& objects) {
+  std::sort(objects.begin(), objects.end(), std::less<>());
+  return std::adjacent_find(objects.begin(), objects.end()) == objects.end();
+}
+
 TokenSink SinkOf(const std::function<bool(TokenId)>& sink) {
   static constexpr auto kNobody = [](TokenId) { return true; };
   return sink ? TokenSink(sink) : TokenSink(kNobody);
@@ -430,20 +435,18 @@ absl::Status Generator::Generate(Sequence& sequence,
 }
 
 void Generator::Generate(std::span<Stream> streams) const {
+  std::vector<const void*> states;
+  std::vector<const void*> constraints;
+  for (const Stream& stream : streams) {
+    const SequenceParts& parts = stream.sequence->parts_;
+    states.push_back(parts.state);
+    if (parts.constraint != nullptr) constraints.push_back(parts.constraint);
+  }
+  FUCINA_CHECK(AllDiffer(states)) << "one state in two streams";
+  FUCINA_CHECK(AllDiffer(constraints)) << "one constraint in two streams";
   std::vector<Stream*> live;
   live.reserve(streams.size());
   for (Stream& stream : streams) live.push_back(&stream);
-  const auto state_of = [](const Stream* stream) {
-    return stream->sequence->parts_.state;
-  };
-  std::sort(live.begin(), live.end(), [&](const Stream* a, const Stream* b) {
-    return std::less<>()(state_of(a), state_of(b));
-  });
-  const auto twice = std::adjacent_find(live.begin(), live.end(),
-                                        [&](const Stream* a, const Stream* b) {
-                                          return state_of(a) == state_of(b);
-                                        });
-  FUCINA_CHECK(twice == live.end()) << "one state in two streams";
 
   for (Stream& stream : streams) {
     stream.status = stream.sequence->Begin(stream.prompt, stream.limits);

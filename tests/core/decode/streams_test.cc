@@ -285,5 +285,28 @@ TEST(StreamsDeathTest, AStateInTwoStreamsIsACallersError) {
                "one state in two streams");
 }
 
+TEST(StreamsDeathTest, AConstraintInTwoStreamsIsACallersError) {
+  const TableDecoder decoder;
+  Recorder shared;
+  std::vector<std::unique_ptr<DecodeState>> states;
+  std::vector<std::unique_ptr<Sampler>> samplers;
+  std::vector<std::unique_ptr<Sequence>> sequences;
+  std::vector<Stream> streams;
+  const std::vector<TokenId> prompt = {1, 2};
+  for (int i = 0; i < 2; ++i) {
+    states.push_back(decoder.NewState(20).value());
+    samplers.push_back(
+        std::make_unique<Sampler>(SamplerConfig{}, decoder.info().vocab_size));
+    sequences.push_back(std::make_unique<Sequence>(
+        decoder, SequenceParts{.state = states.back().get(),
+                               .sampler = samplers.back().get(),
+                               .constraint = &shared}));
+    streams.push_back({.sequence = sequences.back().get(), .prompt = prompt});
+    streams.back().limits.max_tokens = 2;
+  }
+  EXPECT_DEATH(Generator(decoder).Generate(streams),
+               "one constraint in two streams");
+}
+
 }  // namespace
 }  // namespace fucina

@@ -205,7 +205,7 @@ class FUCINA_API Generator {
   // tokens are those of the same sequence alone. decode_ms of a sequence is the
   // time of the forwards it took part in, from the first shared one on.
   //
-  // REQUIRES: no sequence, state or sampler occurs twice.
+  // REQUIRES: no sequence, state, sampler or constraint occurs twice.
   void Generate(std::span<Stream> streams) const;
 
  private:
