@@ -195,6 +195,35 @@ TEST(Constrained, StreamsHaveAGrammarEach) {
   EXPECT_EQ(std::distance(begin, std::sregex_iterator()), 4) << result.out;
 }
 
+TEST(Constrained, DraftingChangesNoReplyAndForcesTokens) {
+  for (const char* temperature : {"0", "1"}) {
+    for (const char* thinking : {"--no-think", "--quiet"}) {
+      const std::vector<std::string> plain = {"--chat",        "Describe Peru.",
+                                              "--temp",        temperature,
+                                              "--seed",        "5",
+                                              thinking,        "--json-compact",
+                                              "--json-schema", kSchema};
+      const ProgramResult expected = Fucina(plain);
+      ASSERT_EQ(expected.exit_code, 0) << expected.err;
+      std::vector<std::string> drafted = plain;
+      drafted.insert(drafted.end(), {"--spec", "--no-spec-gate"});
+      const ProgramResult found = Fucina(drafted);
+      EXPECT_EQ(found.exit_code, 0) << found.err;
+      EXPECT_EQ(found.out, expected.out);
+    }
+  }
+  const ProgramResult figures =
+      Fucina({"--chat", "Describe Peru.", "--no-think", "--json-compact",
+              "--json-schema", kSchema});
+  std::smatch match;
+  ASSERT_TRUE(std::regex_search(
+      figures.err, match,
+      std::regex("constraint ([0-9]+) masks, [0-9]+ us each \\(max [0-9]+ "
+                 "us\\), ([0-9]+) tokens forced")))
+      << figures.err;
+  EXPECT_GE(std::stoi(match[2]), 3) << figures.err;
+}
+
 TEST(Constrained, APipelineFileSaysTheSame) {
   const std::string folder = TemporaryDirectory();
   WriteFile(folder + "/p.yaml",
