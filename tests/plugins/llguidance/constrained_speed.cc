@@ -11,6 +11,7 @@
 #include <string>
 #include <vector>
 
+#include "fucina/diag/check.h"
 #include "tests/plugins/llguidance/atlas_run.h"
 #include "tests/plugins/llguidance/toy_constraint.h"
 
