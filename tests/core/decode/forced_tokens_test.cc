@@ -102,12 +102,12 @@ class Guesser : public Drafter {
   Mode mode_;
 };
 
-struct Run {
+struct Outcome {
   std::vector<TokenId> history;
   GenerationStats stats;
 };
 
-Run Generate(Constraint& constraint, Drafter* drafter, bool sampled) {
+Outcome Generate(Constraint& constraint, Drafter* drafter, bool sampled) {
   const TableDecoder decoder;
   const auto state = decoder.NewState(200).value();
   Sampler sampler({.temperature = sampled ? 1.0 : 0.0, .seed = 5}, kVocab);
@@ -129,10 +129,10 @@ Run Generate(Constraint& constraint, Drafter* drafter, bool sampled) {
 TEST(ForcedTokens, ChangeNoTokenWithOrWithoutADrafter) {
   for (const bool sampled : {false, true}) {
     QuietSpans quiet;
-    const Run plain = Generate(quiet, nullptr, sampled);
+    const Outcome plain = Generate(quiet, nullptr, sampled);
     EXPECT_EQ(plain.stats.drafted, 0);
     Spans spans;
-    const Run forced = Generate(spans, nullptr, sampled);
+    const Outcome forced = Generate(spans, nullptr, sampled);
     EXPECT_EQ(forced.history, plain.history);
     EXPECT_EQ(forced.stats.forced, forced.stats.drafted);
     EXPECT_EQ(forced.stats.accepted, forced.stats.drafted);
@@ -142,7 +142,7 @@ TEST(ForcedTokens, ChangeNoTokenWithOrWithoutADrafter) {
                             Guesser::Mode::kSilent}) {
       Guesser guesser(plain.history, mode);
       Spans again;
-      const Run both = Generate(again, &guesser, sampled);
+      const Outcome both = Generate(again, &guesser, sampled);
       EXPECT_EQ(both.history, plain.history) << static_cast<int>(mode);
       EXPECT_EQ(both.stats.masks, 70);
     }
@@ -151,22 +151,22 @@ TEST(ForcedTokens, ChangeNoTokenWithOrWithoutADrafter) {
 
 TEST(ForcedTokens, ALongerGuessGoesOnBehindThem) {
   QuietSpans quiet;
-  const Run plain = Generate(quiet, nullptr, false);
+  const Outcome plain = Generate(quiet, nullptr, false);
   Spans spans;
-  const Run forced = Generate(spans, nullptr, false);
+  const Outcome forced = Generate(spans, nullptr, false);
   Guesser guesser(plain.history, Guesser::Mode::kRight);
   Spans again;
-  const Run both = Generate(again, &guesser, false);
+  const Outcome both = Generate(again, &guesser, false);
   EXPECT_LT(both.stats.forwards, forced.stats.forwards / 3);
   EXPECT_EQ(both.stats.accepted, both.stats.drafted);
 }
 
 TEST(ForcedTokens, WinOverAGuessThatContradictsThem) {
   QuietSpans quiet;
-  const Run plain = Generate(quiet, nullptr, false);
+  const Outcome plain = Generate(quiet, nullptr, false);
   Guesser guesser(plain.history, Guesser::Mode::kWrongBehind);
   Spans spans;
-  const Run both = Generate(spans, &guesser, false);
+  const Outcome both = Generate(spans, &guesser, false);
   // The drafter hears that none of its draft was used.
   EXPECT_GT(std::count(guesser.cuts.begin(), guesser.cuts.end(), 0), 0);
   EXPECT_GT(both.stats.forced, 15);
