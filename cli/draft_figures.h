@@ -10,8 +10,8 @@
 
 namespace fucina::cli {
 
-// "5/8 accepted (62 %), 1.83 tokens per forward", then what verifying cost, what
-// the gate refused and what the drafter says of itself.
+// "5/8 accepted (62 %), 1.83 tokens per forward", then what verifying cost,
+// what the gate refused and what the drafter says of itself.
 std::string DraftFigures(const GenerationStats& stats, const Drafter& drafter);
 
 }  // namespace fucina::cli
