@@ -7,7 +7,7 @@
 //   edit   the passage again with a name changed, lines put in and taken out
 //   free   text that is not in the prompt
 //
-//   drafting_bench [--model=FILE] [--rounds=N] [--temperature=T]
+//   drafting_bench [--model=FILE] [--rounds=N] [--task=NAME] [--temperature=T]
 //                  [--costs=TABLE]    as --spec-cost; 1:1000 drafts nothing
 
 #include <algorithm>
@@ -162,11 +162,14 @@ int Main(int argc, char** argv) {
   config.model = own;
   config.drafter.kind = "cascade";
   int rounds = 5;
+  std::string only;
   double temperature = 0;
   for (int i = 1; i < argc; ++i) {
     absl::string_view argument = argv[i];
     if (absl::ConsumePrefix(&argument, "--model=")) {
       config.model = std::string(argument);
+    } else if (absl::ConsumePrefix(&argument, "--task=")) {
+      only = std::string(argument);
     } else if (absl::ConsumePrefix(&argument, "--costs=")) {
       config.draft_costs = std::string(argument);
     } else if (!(absl::ConsumePrefix(&argument, "--rounds=") &&
@@ -193,6 +196,7 @@ int Main(int argc, char** argv) {
   std::cout << "task  tokens  plain tok/s  drafting tok/s  ratio  tokens/step  "
                "accepted\n";
   for (const Task& task : MakeTasks(*(*text)->tokenizer)) {
+    if (!only.empty() && task.name != only) continue;
     std::vector<double> plain;
     std::vector<double> drafting;
     std::vector<double> ratio;
