@@ -21,6 +21,7 @@
 #include "fucina/parallel/thread_plan.h"
 #include "registry/config_keys.h"
 #include "registry/draft_costs.h"
+#include "registry/drafter_references.h"
 #include "registry/unbuilt_plugins.h"
 
 namespace fucina {
@@ -89,63 +90,6 @@ absl::StatusOr<std::string> ReadTextFile(const std::string& path) {
         absl::StrCat("'", Printable(path), "' cannot be read"));
   }
   return text;
-}
-
-// Whether a document for the drafter can be read, as far as that shows before
-// weights are loaded.
-absl::Status CheckReference(const std::string& path) {
-  constexpr std::int64_t kMaxBytes = std::int64_t{1} << 30;
-  struct stat info;
-  if (stat(path.c_str(), &info) != 0) {
-    return absl::NotFoundError(absl::StrCat("no file '", Printable(path), "'"));
-  }
-  if (!S_ISREG(info.st_mode)) {
-    return absl::InvalidArgumentError(
-        absl::StrCat("'", Printable(path), "' is not a regular file"));
-  }
-  if (info.st_size == 0) {
-    return absl::InvalidArgumentError(
-        absl::StrCat("'", Printable(path), "' is empty"));
-  }
-  if (info.st_size > kMaxBytes) {
-    return absl::InvalidArgumentError(
-        absl::StrCat("'", Printable(path), "' has ", HumanBytes(info.st_size),
-                     "; at most ", HumanBytes(kMaxBytes), " can be used"));
-  }
-  return absl::OkStatus();
-}
-
-absl::StatusOr<std::string> ReadReference(const std::string& path) {
-  FUCINA_RETURN_IF_ERROR(CheckReference(path));
-  std::ifstream in(path, std::ios::binary);
-  std::string text(std::istreambuf_iterator<char>(in), {});
-  if (!in.is_open() || in.bad() || text.empty()) {
-    return absl::InvalidArgumentError(
-        absl::StrCat("'", Printable(path), "' cannot be read"));
-  }
-  return text;
-}
-
-// Whether indexes of the documents that were read fit into memory now.
-absl::Status CheckReferenceMemory(const Pipeline& pipeline) {
-  // An index takes 48 to 60 of them.
-  constexpr std::int64_t kBytesPerToken = 64;
-  if (!pipeline.config.memory_check || pipeline.drafter_references.empty()) {
-    return absl::OkStatus();
-  }
-  std::int64_t tokens = 0;
-  for (const auto& reference : pipeline.drafter_references) {
-    tokens += static_cast<std::int64_t>(reference.second.size());
-  }
-  const std::int64_t bytes = tokens * kBytesPerToken;
-  const AvailableMemory available = ReadAvailableMemory(pipeline.memory);
-  if (bytes <= available.bytes) return absl::OkStatus();
-  return absl::ResourceExhaustedError(absl::StrCat(
-      pipeline.config.Blame("drafter.references"), "an index of the ", tokens,
-      " tokens up to '", Printable(pipeline.drafter_references.back().first),
-      "' needs ", HumanBytes(bytes), ", ", HumanBytes(available.bytes),
-      " are available (", available.reason,
-      "); --no-memory-check tries all the same"));
 }
 
 // Steps of BuildPipeline, in order; each fills a part of the pipeline.
