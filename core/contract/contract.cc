@@ -10,6 +10,7 @@ namespace fucina {
 
 DecodeState::~DecodeState() = default;
 LayerTap::~LayerTap() = default;
+TapRows LayerTap::Wants(int /*layer*/) const { return TapRows::kAll; }
 Decoder::~Decoder() = default;
 Drafter::~Drafter() = default;
 Constraint::~Constraint() = default;

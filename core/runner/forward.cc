@@ -49,6 +49,23 @@ std::int64_t LogitRowsOf(const SequenceStep& step) {
   return 0;
 }
 
+TapRows Watched(const SequenceStep& step, int layer) {
+  return step.tap == nullptr ? TapRows::kNone : step.tap->Wants(layer);
+}
+
+// How many of the last of `num_rows` rows a tap is shown.
+int RowsShown(TapRows shown, int num_rows) {
+  switch (shown) {
+    case TapRows::kNone:
+      return 0;
+    case TapRows::kLast:
+      return 1;
+    case TapRows::kAll:
+      return num_rows;
+  }
+  return 0;
+}
+
 RunnerState& StateOf(const SequenceStep& step) {
   return static_cast<RunnerState&>(*step.state);
 }
@@ -350,7 +367,8 @@ void ForwardPass::GatherRows(std::span<const SequenceStep> batch,
     rows.items.push_back(
         {.position = position, .first_row = rows.num_rows, .num_rows = take});
     rows.caches.push_back(&state.cache());
-    rows.wanted.push_back(step.tap != nullptr ? take : logit_rows);
+    const TapRows shown = Watched(step, m_.descriptor.num_layers - 1);
+    rows.wanted.push_back(std::max(logit_rows, RowsShown(shown, take)));
     s.logit_rows.push_back(logit_rows);
     s.sources.push_back(
         {.step = index, .offset = offset, .logit_rows = logit_rows});
@@ -391,24 +409,27 @@ void ForwardPass::Embed(std::span<const SequenceStep> batch,
 void ForwardPass::RunLayers(std::span<const SequenceStep> batch,
                             ForwardScratch& s, PhaseClock& clock) const {
   const int layers = m_.descriptor.num_layers;
-  const bool tapped = std::any_of(s.sources.begin(), s.sources.end(),
-                                  [&](const ForwardScratch::Source& source) {
-                                    return batch[source.step].tap != nullptr;
-                                  });
   for (int layer = 0; layer < layers; ++layer) {
+    const bool watched = std::any_of(s.sources.begin(), s.sources.end(),
+                                     [&](const ForwardScratch::Source& source) {
+                                       return Watched(batch[source.step],
+                                                      layer) != TapRows::kNone;
+                                     });
     if (m_.fused != nullptr) {
-      m_.fused->RunLayer(layer, tapped || layer + 1 == layers, s.batch, s.x,
+      m_.fused->RunLayer(layer, watched || layer + 1 == layers, s.batch, s.x,
                          *s.fused, clock);
     } else {
       m_.reference->RunLayer(layer, s.batch, s.x, *s.reference, clock);
     }
-    if (!tapped) continue;
+    if (!watched) continue;
     for (std::size_t i = 0; i < s.sources.size(); ++i) {
-      LayerTap* tap = batch[s.sources[i].step].tap;
-      if (tap == nullptr) continue;
+      const SequenceStep& step = batch[s.sources[i].step];
       const ops::AttentionItem& item = s.batch.items[i];
-      tap->OnLayer(layer, item.position,
-                   s.x.Slice(item.first_row, item.num_rows));
+      const int shown = RowsShown(Watched(step, layer), item.num_rows);
+      if (shown == 0) continue;
+      const int hidden = item.num_rows - shown;
+      step.tap->OnLayer(layer, item.position + hidden,
+                        s.x.Slice(item.first_row + hidden, shown));
     }
     clock.Mark(Phase::kOther);
   }

@@ -183,8 +183,11 @@ bool MtpDrafter::Reserve(int count) {
   return true;
 }
 
-void MtpDrafter::OnLayer(int layer, int position, const Tensor& residual) {
-  if (layer + 1 != head_->trunk_layers()) return;
+TapRows MtpDrafter::Wants(int layer) const {
+  return layer + 1 == head_->trunk_layers() ? TapRows::kAll : TapRows::kNone;
+}
+
+void MtpDrafter::OnLayer(int /*layer*/, int position, const Tensor& residual) {
   const int count = static_cast<int>(residual.num_rows());
   // Rows of drafts that were not accepted are written over.
   if (position < begin_ || position > end_) StartAt(position);

@@ -54,6 +54,7 @@ class MtpDrafter final : public Drafter, private LayerTap {
   MtpDrafter(std::shared_ptr<const MtpHead> head, const Options& options,
              std::unique_ptr<DecodeState> state, MtpHead::Scratch scratch);
 
+  TapRows Wants(int layer) const override;
   void OnLayer(int layer, int position, const Tensor& residual) override;
   // Room for rows [begin_, begin_ + count).
   bool Reserve(int count);

@@ -18,10 +18,10 @@ namespace {
 class LastRow final : public LayerTap {
  public:
   explicit LastRow(std::span<float> out) : out_(out) {}
+  TapRows Wants(int /*layer*/) const override { return TapRows::kLast; }
   void OnLayer(int /*layer*/, int /*position*/,
                const Tensor& residual) override {
-    std::copy_n(residual.row_f32(residual.num_rows() - 1), out_.size(),
-                out_.begin());
+    std::copy_n(residual.row_f32(0), out_.size(), out_.begin());
   }
 
  private:

@@ -13,10 +13,12 @@
 
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
+#include "absl/strings/str_join.h"
 #include "fucina/diag/status_macros.h"
 #include "fucina/gguf/gguf_file.h"
 #include "fucina/gguf/gguf_writer.h"
 #include "fucina/parallel/thread_pool.h"
+#include "tests/conformance/recording_tap.h"
 
 namespace fucina::conformance {
 namespace {
@@ -87,6 +89,7 @@ class Suite {
   absl::Status RowsAreWhatWasAsked() const;
   absl::Status ZeroAdapterIsNone() const;
   absl::Status TapSeesEveryLayer() const;
+  absl::Status TapSeesOnlyWhatItWants() const;
   absl::Status DecodingDoesNotAllocate() const;
 
  private:
@@ -111,6 +114,9 @@ class Suite {
     FUCINA_RETURN_IF_ERROR(decoder.Forward({&step, 1}));
     return RowsOf(step);
   }
+
+  // All logits of five tokens that `tap` watches.
+  absl::StatusOr<std::vector<Row>> Tapped(LayerTap& tap) const;
 
   absl::StatusOr<std::vector<Row>> RowsOf(const SequenceStep& step) const {
     const std::int64_t expected =
@@ -458,25 +464,9 @@ absl::Status Suite::ZeroAdapterIsNone() const {
 }
 
 absl::Status Suite::TapSeesEveryLayer() const {
-  class Tap final : public LayerTap {
-   public:
-    void OnLayer(int layer, int position, const Tensor& residual) override {
-      layers.push_back(layer);
-      positions.push_back(position);
-      shapes.push_back(residual.DebugString());
-    }
-    std::vector<int> layers;
-    std::vector<int> positions;
-    std::vector<std::string> shapes;
-  };
   FUCINA_ASSIGN_OR_RETURN(const std::vector<Row> expected, Reference());
-  FUCINA_ASSIGN_OR_RETURN(const auto state, NewState());
-  Tap tap;
-  SequenceStep step{.tokens = Tokens(0, 5),
-                    .state = state.get(),
-                    .rows = LogitRows::kAll,
-                    .tap = &tap};
-  FUCINA_RETURN_IF_ERROR(decoder_.Forward({&step, 1}));
+  RecordingTap tap;
+  FUCINA_ASSIGN_OR_RETURN(const std::vector<Row> rows, Tapped(tap));
   const DecoderInfo& info = decoder_.info();
   const std::string shape = absl::StrCat("f32 [5, ", info.hidden_size, "]");
   if (static_cast<int>(tap.layers.size()) != info.num_layers) {
@@ -491,8 +481,37 @@ absl::Status Suite::TapSeesEveryLayer() const {
                                  " with ", tap.shapes[i]));
     }
   }
-  FUCINA_ASSIGN_OR_RETURN(const std::vector<Row> rows, RowsOf(step));
   return Equal(rows, std::span(expected).first(5));
+}
+
+absl::Status Suite::TapSeesOnlyWhatItWants() const {
+  FUCINA_ASSIGN_OR_RETURN(const std::vector<Row> expected, Reference());
+  const int last = decoder_.info().num_layers - 1;
+  RecordingTap tap({{.layer = last, .rows = TapRows::kLast}});
+  FUCINA_ASSIGN_OR_RETURN(const std::vector<Row> rows, Tapped(tap));
+  if (tap.layers != std::vector<int>{last}) {
+    return Broken(absl::StrCat("expected one call, for layer ", last,
+                               ", found calls for layers ",
+                               absl::StrJoin(tap.layers, ", ")));
+  }
+  const std::string shape =
+      absl::StrCat("f32 [1, ", decoder_.info().hidden_size, "]");
+  if (tap.positions[0] != 4 || tap.shapes[0] != shape) {
+    return Broken(absl::StrCat("expected the last row, ", shape,
+                               " at position 4, found ", tap.shapes[0],
+                               " at position ", tap.positions[0]));
+  }
+  return Equal(rows, std::span(expected).first(5));
+}
+
+absl::StatusOr<std::vector<Row>> Suite::Tapped(LayerTap& tap) const {
+  FUCINA_ASSIGN_OR_RETURN(const auto state, NewState());
+  SequenceStep step{.tokens = Tokens(0, 5),
+                    .state = state.get(),
+                    .rows = LogitRows::kAll,
+                    .tap = &tap};
+  FUCINA_RETURN_IF_ERROR(decoder_.Forward({&step, 1}));
+  return RowsOf(step);
 }
 
 absl::Status Suite::DecodingDoesNotAllocate() const {
@@ -563,6 +582,7 @@ void CheckFamily(const Family& family, const std::string& path,
        &Suite::BadRequestsChangeNothing},
       {"an adapter of zeros equals no adapter", &Suite::ZeroAdapterIsNone},
       {"a tap sees every layer once, in order", &Suite::TapSeesEveryLayer},
+      {"a tap sees only what it wants", &Suite::TapSeesOnlyWhatItWants},
       {"1,000 decode steps do not grow the heap",
        &Suite::DecodingDoesNotAllocate},
   };

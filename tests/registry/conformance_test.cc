@@ -86,6 +86,9 @@ TEST_F(Conformance, EachLieIsFound) {
       {"ktapskipslayer",
        "a tap sees every layer once, in order: expected 2 "
        "calls, found 1"},
+      {"ktapseestoomuch",
+       "a tap sees only what it wants: expected one call, for layer 1, found "
+       "calls for layers 0, 1"},
       {"knamesnotensor",
        "names a tensor that is missing: without "
        "'token_embd.weight' the message is: something is "

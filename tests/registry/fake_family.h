@@ -24,6 +24,7 @@ enum class Lie {
   kSharedState,          // states influence each other
   kCapacityIgnored,      // takes more tokens than there is room for
   kTapSkipsLayer,        // the tap misses the last layer
+  kTapSeesTooMuch,       // the tap is shown layers that it does not want
   kNamesNoTensor,        // the message about a missing tensor does not name it
   kGrows,                // keeps memory of every step
 };
@@ -115,10 +116,15 @@ class FakeDecoder final : public Decoder {
       const int last =
           lie_ == Lie::kTapSkipsLayer ? kNumLayers - 1 : kNumLayers;
       for (int layer = 0; layer < last; ++layer) {
+        const TapRows wanted = lie_ == Lie::kTapSeesTooMuch
+                                   ? TapRows::kAll
+                                   : step.tap->Wants(layer);
+        if (wanted == TapRows::kNone) continue;
+        const std::size_t rows =
+            wanted == TapRows::kLast ? 1 : step.tokens.size();
         step.tap->OnLayer(
-            layer, static_cast<int>(first),
-            Tensor(DType::kF32,
-                   {static_cast<std::int64_t>(step.tokens.size()), kHiddenSize},
+            layer, static_cast<int>(state.tokens.size() - rows),
+            Tensor(DType::kF32, {static_cast<std::int64_t>(rows), kHiddenSize},
                    residual.data()));
       }
     }

@@ -138,6 +138,58 @@ TEST(Tap, SeesEveryLayerOnceAndChangesNothing) {
   }
 }
 
+class PartTap final : public LayerTap {
+ public:
+  PartTap(int layer, TapRows rows) : layer_(layer), rows_(rows) {}
+  TapRows Wants(int layer) const override {
+    return layer == layer_ ? rows_ : TapRows::kNone;
+  }
+  void OnLayer(int layer, int position, const Tensor& residual) override {
+    seen.OnLayer(layer, position, residual);
+  }
+  Recorder seen;
+
+ private:
+  const int layer_;
+  const TapRows rows_;
+};
+
+TEST(Tap, SeesOnlyWhatItWants) {
+  for (BlockStyle style : kStyles) {
+    LoadedModel model(SeededFixture("D"), {.block_style = style});
+    const auto tokens = RandomTokens(2, 11, 64);
+    const Rows expected = model.All(tokens);
+    const auto forward = [&](LayerTap& tap, LogitRows wanted) {
+      const auto state = model.NewState();
+      SequenceStep step = {
+          .tokens = tokens, .state = state.get(), .rows = wanted, .tap = &tap};
+      EXPECT_TRUE(model.runner().Forward({&step, 1}).ok());
+      return LogitsOf(step);
+    };
+    Recorder every;
+    forward(every, LogitRows::kAll);
+    for (LogitRows wanted :
+         {LogitRows::kNone, LogitRows::kLast, LogitRows::kAll}) {
+      for (int layer = 0; layer < 2; ++layer) {
+        for (TapRows rows : {TapRows::kLast, TapRows::kAll}) {
+          PartTap tap(layer, rows);
+          const Rows logits = forward(tap, wanted);
+          EXPECT_TRUE(SameBits(logits, wanted == LogitRows::kAll ? expected
+                                       : wanted == LogitRows::kLast
+                                           ? Rows{expected.back()}
+                                           : Rows{}));
+          const Rows& all = every.rows[layer];
+          EXPECT_THAT(tap.seen.layers, ::testing::ElementsAre(layer));
+          EXPECT_THAT(tap.seen.positions,
+                      ::testing::ElementsAre(rows == TapRows::kAll ? 0 : 10));
+          EXPECT_TRUE(SameBits(tap.seen.rows[0],
+                               rows == TapRows::kAll ? all : Rows{all.back()}));
+        }
+      }
+    }
+  }
+}
+
 TEST(Tap, SeesALongInputWhole) {
   testing::TinyModelSpec spec = SeededFixture("D");
   LoadedModel model(spec, {.block_style = BlockStyle::kFused});

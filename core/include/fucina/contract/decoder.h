@@ -50,12 +50,18 @@ class FUCINA_API DecodeState {
   virtual absl::Status Truncate(int length) = 0;
 };
 
+enum class TapRows { kNone, kLast, kAll };
+
 // Sees the residual stream after each layer.
 class FUCINA_API LayerTap {
  public:
   virtual ~LayerTap();
+  // Which rows of the step OnLayer is shown after this layer; all by default.
+  // The answer may not change. What nobody wants to see is not computed for a
+  // tap.
+  virtual TapRows Wants(int layer) const;
   // Called in layer order on the forward's thread.
-  // position  of the first row in its sequence: the state's length before
+  // position  of the first row shown: the state's length before, when all are
   // residual  [num_tokens, hidden_size] f32, valid during the call
   virtual void OnLayer(int layer, int position, const Tensor& residual) = 0;
 };

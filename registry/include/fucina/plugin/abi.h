@@ -142,6 +142,7 @@ constexpr LayoutEntry kLayoutTable[] = {
     FUCINA_LAYOUT_(AdapterSet),
     FUCINA_LAYOUT_(DecoderInfo),
     FUCINA_LAYOUT_(DecodeState),
+    FUCINA_LAYOUT_(TapRows),
     FUCINA_LAYOUT_(LayerTap),
     FUCINA_LAYOUT_(LogitRows),
     FUCINA_LAYOUT_(SequenceStep),
