@@ -46,7 +46,7 @@ void PrintFigures(const Reply& reply, const Drafter* drafter) {
   if (drafter != nullptr) {
     absl::StrAppend(&line, "; drafts ", DraftFigures(stats, *drafter));
   }
-  if (stats.masks > 0) {
+  if (stats.masks.count() > 0) {
     absl::StrAppend(&line, "; constraint ", ConstraintFigures(stats));
   }
   absl::StrAppend(&line, "; ended by ",

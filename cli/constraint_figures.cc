@@ -5,10 +5,12 @@
 namespace fucina::cli {
 
 std::string ConstraintFigures(const GenerationStats& stats) {
+  const TimeHistogram& masks = stats.masks;
   return absl::StrFormat(
-      "%d masks, %.0f us each (max %.0f us), %d tokens forced", stats.masks,
-      stats.masks == 0 ? 0 : stats.mask_ms * 1e3 / stats.masks,
-      stats.mask_max_ms * 1e3, stats.forced);
+      "%d masks, %.0f us each (p99 %.0f us, max %.0f us), %d tokens forced",
+      masks.count(), masks.mean_ns() * 1e-3,
+      static_cast<double>(masks.Percentile(99)) * 1e-3,
+      static_cast<double>(masks.max_ns()) * 1e-3, stats.forced);
 }
 
 }  // namespace fucina::cli

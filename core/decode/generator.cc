@@ -349,10 +349,7 @@ bool Sequence::IsStop(TokenId token) const {
 absl::Status Sequence::Mask(std::span<float> logits) {
   const Clock::time_point start = Clock::now();
   FUCINA_RETURN_IF_ERROR(parts_.constraint->Mask(logits));
-  const double ms = MillisecondsSince(start);
-  ++stats_.masks;
-  stats_.mask_ms += ms;
-  stats_.mask_max_ms = std::max(stats_.mask_max_ms, ms);
+  stats_.masks.Record(NanosecondsSince(start));
   return absl::OkStatus();
 }
 

@@ -218,10 +218,12 @@ TEST(Constrained, DraftingChangesNoReplyAndForcesTokens) {
   std::smatch match;
   ASSERT_TRUE(std::regex_search(
       figures.err, match,
-      std::regex("constraint ([0-9]+) masks, [0-9]+ us each \\(max [0-9]+ "
-                 "us\\), ([0-9]+) tokens forced")))
+      std::regex("constraint ([0-9]+) masks, ([0-9]+) us each \\(p99 ([0-9]+) "
+                 "us, max ([0-9]+) us\\), ([0-9]+) tokens forced")))
       << figures.err;
-  EXPECT_GE(std::stoi(match[2]), 3) << figures.err;
+  EXPECT_LE(std::stoi(match[2]), std::stoi(match[4])) << figures.err;
+  EXPECT_LE(std::stoi(match[3]), std::stoi(match[4])) << figures.err;
+  EXPECT_GE(std::stoi(match[5]), 3) << figures.err;
 }
 
 TEST(Constrained, APipelineFileSaysTheSame) {

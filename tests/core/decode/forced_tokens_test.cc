@@ -144,7 +144,7 @@ TEST(ForcedTokens, ChangeNoTokenWithOrWithoutADrafter) {
       Spans again;
       const Outcome both = Generate(again, &guesser, sampled);
       EXPECT_EQ(both.history, plain.history) << static_cast<int>(mode);
-      EXPECT_EQ(both.stats.masks, 70);
+      EXPECT_EQ(both.stats.masks.count(), 70);
     }
   }
 }

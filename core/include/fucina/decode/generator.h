@@ -26,6 +26,7 @@
 #include "fucina/contract/drafter.h"
 #include "fucina/decode/sampler.h"
 #include "fucina/decode/speculation_gate.h"
+#include "fucina/decode/time_histogram.h"
 #include "fucina/export.h"
 
 namespace fucina {
@@ -55,13 +56,11 @@ struct GenerationStats {
   int verifies_timed = 0;
   double plain_ms = 0;
   double verify_ms = 0;
-  int gate_refusals = 0;  // steps whose draft was not worth verifying
-  int forced = 0;         // of the drafted, those that a constraint forced
-  int masks = 0;          // rows that a constraint masked
-  double mask_ms = 0;     // time of all masks
-  double mask_max_ms = 0;
-  double prefill_ms = 0;  // the prompt's forwards only
-  double decode_ms = 0;   // first draw to last draw, sampling included
+  int gate_refusals = 0;     // steps whose draft was not worth verifying
+  int forced = 0;            // of the drafted, those that a constraint forced
+  TimeHistogram masks = {};  // a time per row that a constraint masked
+  double prefill_ms = 0;     // the prompt's forwards only
+  double decode_ms = 0;      // first draw to last draw, sampling included
 };
 
 // What one sequence needs besides the decoder. Borrowed; outlives the sequence.
