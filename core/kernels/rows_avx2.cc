@@ -70,6 +70,15 @@ inline void StorePart(float* p, int count, Vec v) {
   _mm256_maskstore_ps(p, MaskBelow(count), v.lo);
   _mm256_maskstore_ps(p + 8, MaskBelow(count - 8), v.hi);
 }
+inline void StoreWhere(float* p, std::uint32_t lanes, Vec v) {
+  const __m256i all = _mm256_set1_epi32(static_cast<int>(lanes));
+  const __m256i low = _mm256_setr_epi32(1, 2, 4, 8, 16, 32, 64, 128);
+  const __m256i high = _mm256_slli_epi32(low, 8);
+  _mm256_maskstore_ps(p, _mm256_cmpeq_epi32(_mm256_and_si256(all, low), low),
+                      v.lo);
+  _mm256_maskstore_ps(
+      p + 8, _mm256_cmpeq_epi32(_mm256_and_si256(all, high), high), v.hi);
+}
 
 inline Vec Add(Vec a, Vec b) {
   return {_mm256_add_ps(a.lo, b.lo), _mm256_add_ps(a.hi, b.hi)};

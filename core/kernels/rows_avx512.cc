@@ -68,6 +68,9 @@ inline Vec LoadPart(const float* p, int count) {
 inline void StorePart(float* p, int count, Vec v) {
   _mm512_mask_storeu_ps(p, MaskBelow(count), v);
 }
+inline void StoreWhere(float* p, std::uint32_t lanes, Vec v) {
+  _mm512_mask_storeu_ps(p, static_cast<__mmask16>(lanes), v);
+}
 
 inline Vec Add(Vec a, Vec b) { return _mm512_add_ps(a, b); }
 inline Vec Sub(Vec a, Vec b) { return _mm512_sub_ps(a, b); }

@@ -53,6 +53,9 @@ inline void StorePart(float* p, int count, const Vec& v) {
   for (int i = 0; i < count; ++i) p[i] = v.lane[i];
 }
 inline void Store(float* p, const Vec& v) { StorePart(p, 16, v); }
+inline void StoreWhere(float* p, std::uint32_t lanes, const Vec& v) {
+  for (int i = 0; i < 16; ++i) p[i] = (lanes >> i & 1) != 0 ? v.lane[i] : p[i];
+}
 
 inline Vec Add(const Vec& a, const Vec& b) {
   return Lanes([&](int i) { return a.lane[i] + b.lane[i]; });

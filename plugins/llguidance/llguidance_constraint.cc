@@ -7,31 +7,13 @@
 #include "absl/strings/str_cat.h"
 #include "fucina/diag/printable.h"
 #include "fucina/diag/status_macros.h"
+#include "fucina/kernels/kernels.h"
 #include "llguidance.h"
 
 namespace fucina::llguidance {
 namespace {
 
 constexpr float kForbidden = -std::numeric_limits<float>::infinity();
-constexpr std::size_t kWordBits = 32;
-
-// Forbids what has no bit.
-void Apply(std::span<const std::uint32_t> mask, std::span<float> logits) {
-  for (std::size_t word = 0; word < mask.size(); ++word) {
-    const std::uint32_t bits = mask[word];
-    if (bits == 0xFFFFFFFFU) continue;
-    const std::span<float> row =
-        logits.subspan(word * kWordBits,
-                       std::min(kWordBits, logits.size() - word * kWordBits));
-    if (bits == 0) {
-      std::fill(row.begin(), row.end(), kForbidden);
-      continue;
-    }
-    for (std::size_t i = 0; i < row.size(); ++i) {
-      row[i] = (bits >> i & 1U) != 0 ? row[i] : kForbidden;
-    }
-  }
-}
 
 }  // namespace
 
@@ -41,7 +23,8 @@ LlguidanceConstraint::LlguidanceConstraint(
       pristine_(std::move(matcher)),
       matcher_(llg_clone_matcher(pristine_.get())),
       mask_(llg_matcher_get_mask_byte_size(pristine_.get()) /
-            sizeof(std::uint32_t)) {}
+            sizeof(std::uint32_t)),
+      kernels_(KernelsFor(BestKernelLevel())->rows) {}
 
 bool LlguidanceConstraint::stopped() const {
   return llg_matcher_is_stopped(matcher_.get());
@@ -65,7 +48,8 @@ absl::Status LlguidanceConstraint::Mask(std::span<float> logits) {
       0) {
     return Fail(ErrorOf(matcher_.get()));
   }
-  Apply(mask_, logits.first(known));
+  kernels_.keep_marked(mask_.data(), kForbidden,
+                       static_cast<std::int64_t>(known), logits.data());
   // Rows that pad the output matrix have no token.
   std::fill(logits.begin() + static_cast<std::ptrdiff_t>(known), logits.end(),
             kForbidden);

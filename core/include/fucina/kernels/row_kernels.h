@@ -71,6 +71,11 @@ struct RowKernels {
   void (*gated_silu)(const float* gate, const float* up, std::int64_t n,
                      float* y) = nullptr;
 
+  // x stays where bit i % 32 of marks[i / 32] is one, and becomes `fill`
+  // elsewhere.
+  void (*keep_marked)(const std::uint32_t* marks, float fill, std::int64_t n,
+                      float* x) = nullptr;
+
   // Rotates pairs (i, i + num_pairs), respectively (2i, 2i + 1), in place:
   //   a' = fma(a, c, -(b s)), b' = fma(b, c, a s)
   // table  [num_pairs] cosines, [num_pairs] sines
