@@ -1,13 +1,17 @@
-// constrained_speed MODEL.gguf: tokens per second with and without a
+// constrained_speed MODEL.gguf [ROUNDS]: tokens per second with and without a
 // constraint, and with and without forced tokens as drafts.
 //
-// Four arms in turns, five rounds, medians: free; every text allowed, so that
-// only the mask is added; a function call in JSON without drafts; the same with
-// forced tokens as drafts. MODEL is of the qwen3 family.
+// Four arms in turns, each round beginning with another: free; every text
+// allowed, so that only the mask is added; a function call in JSON without
+// drafts; the same with forced tokens as drafts. Prints the median of the
+// speeds, and that of the ratios to the free arm of the same round. MODEL is of
+// the qwen3 family.
 
 #include <algorithm>
 #include <chrono>
 #include <cstdio>
+#include <cstdlib>
+#include <iterator>
 #include <string>
 #include <vector>
 
@@ -44,11 +48,17 @@ struct Arm {
   std::vector<double> rates = {};
 };
 
+double Median(std::vector<double> values) {
+  std::sort(values.begin(), values.end());
+  return values[values.size() / 2];
+}
+
 }  // namespace
 
 int main(int argc, char** argv) {
-  if (argc != 2) {
-    std::fprintf(stderr, "usage: constrained_speed MODEL.gguf\n");
+  const int rounds = argc == 3 ? std::atoi(argv[2]) : 5;
+  if (argc < 2 || argc > 3 || rounds < 1) {
+    std::fprintf(stderr, "usage: constrained_speed MODEL.gguf [ROUNDS]\n");
     return 2;
   }
   const Atlas model(2, argv[1]);
@@ -64,9 +74,12 @@ int main(int argc, char** argv) {
                 {"any text", any.get(), false},
                 {"json, no drafts", call.get(), false},
                 {"json, forced drafts", call.get(), true}};
-  constexpr int kTokens = 64;
-  for (int round = 0; round < 5; ++round) {
-    for (Arm& arm : arms) {
+  // About as long as the call is.
+  constexpr int kTokens = 50;
+  for (int round = 0; round < rounds; ++round) {
+    for (std::size_t turn = 0; turn < std::size(arms); ++turn) {
+      Arm& arm =
+          arms[(static_cast<std::size_t>(round) + turn) % std::size(arms)];
       std::unique_ptr<fucina::Constraint> constraint;
       if (arm.constraint != nullptr) {
         constraint = arm.constraint->Clone().value();
@@ -91,14 +104,17 @@ int main(int argc, char** argv) {
       arm.rates.push_back((stats.new_tokens - 1) * 1e3 / stats.decode_ms);
     }
   }
-  double free_rate = 0;
+  const std::vector<double> free_rates = arms[0].rates;
   for (Arm& arm : arms) {
-    std::sort(arm.rates.begin(), arm.rates.end());
-    const double median = arm.rates[arm.rates.size() / 2];
-    if (free_rate == 0) free_rate = median;
+    std::vector<double> ratios;
+    for (std::size_t round = 0; round < arm.rates.size(); ++round) {
+      ratios.push_back(arm.rates[round] / free_rates[round]);
+    }
     std::printf("%-20s %3d tokens  %7.2f tok/s  (min %.2f, max %.2f)  %.3fx\n",
-                arm.name, arm.tokens, median, arm.rates.front(),
-                arm.rates.back(), median / free_rate);
+                arm.name, arm.tokens, Median(arm.rates),
+                *std::min_element(arm.rates.begin(), arm.rates.end()),
+                *std::max_element(arm.rates.begin(), arm.rates.end()),
+                Median(ratios));
   }
   return 0;
 }
