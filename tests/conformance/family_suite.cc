@@ -538,17 +538,17 @@ absl::Status Suite::DecodingDoesNotAllocate() const {
 }  // namespace
 
 void CheckFamily(const Family& family, const std::string& path,
-                 Report& report) {
+                 const OptionTexts& texts, Report& report) {
   report.Subject(absl::StrCat("family '", family.name, "'"));
   const auto file = GgufFile::Open(path);
   if (!file.ok()) return report.Property("reads the model", file.status());
-  const auto options = Options::Make(family.options, {});
+  const auto options = Options::Make(family.options, texts);
   if (!options.ok()) {
-    return report.Property("has sound defaults", options.status());
+    return report.Property("takes its options", options.status());
   }
   ThreadPool pool(2);
   const auto decoder = family.load(**file, pool, *options);
-  report.Property("loads the model with its default options",
+  report.Property("loads the model with its options",
                   decoder.ok() && *decoder == nullptr
                       ? Broken("OK, and no decoder")
                       : decoder.status());

@@ -7,12 +7,15 @@
 #include <string>
 
 #include "fucina/plugin/registrar.h"
+#include "tests/conformance/option_probe.h"
 #include "tests/conformance/report.h"
 
 namespace fucina::conformance {
 
-// Checks `family` with the model at `path`, which must be of its architecture.
-void CheckFamily(const Family& family, const std::string& path, Report& report);
+// Checks `family`, with `options`, on the model at `path`, which must be of its
+// architecture.
+void CheckFamily(const Family& family, const std::string& path,
+                 const OptionTexts& options, Report& report);
 
 }  // namespace fucina::conformance
 

@@ -1,16 +1,14 @@
 // fucina-conformance as an author runs it: an honest family passes, and each
 // lie is found by the property that is about it.
 
-#include <sys/wait.h>
-
-#include <array>
-#include <cstdio>
 #include <string>
 #include <vector>
 
+#include "absl/strings/str_cat.h"
 #include "fucina/gguf/gguf_writer.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
+#include "tests/registry/conformance_program.h"
 #include "tests/registry/scratch_dir.h"
 #include "tests/tiny_models/tiny_models.h"
 
@@ -19,27 +17,9 @@ namespace {
 
 using ::testing::HasSubstr;
 using ::testing::Not;
+using testing::Outcome;
+using testing::RunConformance;
 using ::testing::StartsWith;
-
-struct Outcome {
-  int exit_code = -1;
-  std::string output;  // both streams
-};
-
-Outcome RunProgram(const std::string& arguments) {
-  const std::string command = std::string(FUCINA_BINARY_DIR) +
-                              "/bin/fucina-conformance " + arguments + " 2>&1";
-  Outcome outcome;
-  std::FILE* pipe = popen(command.c_str(), "r");
-  if (pipe == nullptr) return outcome;
-  std::array<char, 4096> buffer;
-  while (const std::size_t n =
-             std::fread(buffer.data(), 1, buffer.size(), pipe)) {
-    outcome.output.append(buffer.data(), n);
-  }
-  outcome.exit_code = WEXITSTATUS(pclose(pipe));
-  return outcome;
-}
 
 class Conformance : public ::testing::Test {
  protected:
@@ -52,8 +32,8 @@ class Conformance : public ::testing::Test {
   }
 
   Outcome Check(const std::string& lie) {
-    return RunProgram("--plugin " + FixturePlugin("lie_" + lie) + " --model " +
-                      model_);
+    return RunConformance("--plugin " + FixturePlugin("lie_" + lie) +
+                          " --model " + model_);
   }
 
   ScratchDir dir_;
@@ -118,7 +98,7 @@ TEST_F(Conformance, OurOwnFamiliesPass) {
       spec.types = testing::TinyWeightTypes::All(dtype);
       const std::string model = dir_.File(architecture + ".gguf");
       ASSERT_TRUE(testing::WriteTinyModel(spec, model).ok());
-      const Outcome outcome = RunProgram(
+      const Outcome outcome = RunConformance(
           "--plugin " + std::string(FUCINA_BINARY_DIR) +
           "/lib/fucina/plugins/libfucina_" + plugin + ".so --model " + model);
       EXPECT_EQ(outcome.exit_code, 0) << Name(dtype) << "\n" << outcome.output;
@@ -128,33 +108,46 @@ TEST_F(Conformance, OurOwnFamiliesPass) {
 }
 
 TEST_F(Conformance, WithoutAModelItSaysWhatItSkipped) {
-  const Outcome outcome = RunProgram("--plugin " + FixturePlugin("sample"));
+  const Outcome outcome = RunConformance("--plugin " + FixturePlugin("sample"));
   EXPECT_EQ(outcome.exit_code, 0) << outcome.output;
   EXPECT_THAT(outcome.output,
               HasSubstr("note  families were not checked: give --model\n"));
 }
 
 TEST_F(Conformance, UnusableInputsAreThree) {
-  const Outcome refused = RunProgram("--plugin " + FixturePlugin("wrong_core"));
+  const Outcome refused =
+      RunConformance("--plugin " + FixturePlugin("wrong_core"));
   EXPECT_EQ(refused.exit_code, 3);
   EXPECT_THAT(refused.output, HasSubstr("was built for another fucina"));
-  const Outcome other =
-      RunProgram("--plugin " + FixturePlugin("sample") + " --model " + model_);
+  const Outcome other = RunConformance("--plugin " + FixturePlugin("sample") +
+                                       " --model " + model_);
   EXPECT_EQ(other.exit_code, 3);
   EXPECT_THAT(other.output,
               HasSubstr("FAIL  model: is of a family of the plugin: no family "
                         "'fake'; known: sample"));
-  const Outcome absent = RunProgram("--plugin " + FixturePlugin("lie_knone") +
-                                    " --model " + dir_.File("none.gguf"));
+  const Outcome absent =
+      RunConformance("--plugin " + FixturePlugin("lie_knone") + " --model " +
+                     dir_.File("none.gguf"));
   EXPECT_EQ(absent.exit_code, 3);
 }
 
 TEST_F(Conformance, WrongUseIsTwo) {
-  EXPECT_EQ(RunProgram("").exit_code, 2);
-  EXPECT_EQ(RunProgram("--plugn x").exit_code, 2);
-  EXPECT_EQ(RunProgram("--plugin").exit_code, 2);
-  EXPECT_EQ(RunProgram("--plugin x --kind tea").exit_code, 2);
-  const Outcome help = RunProgram("--help");
+  EXPECT_EQ(RunConformance("").exit_code, 2);
+  EXPECT_EQ(RunConformance("--plugn x").exit_code, 2);
+  EXPECT_EQ(RunConformance("--plugin").exit_code, 2);
+  EXPECT_EQ(RunConformance("--plugin x --kind tea").exit_code, 2);
+  for (const auto& [arguments, message] :
+       {std::pair{"--kind family", "--kind needs --model"},
+        std::pair{"--name a", "--name and --option need --kind"},
+        std::pair{"--option a=b", "--name and --option need --kind"},
+        std::pair{"--option ab", "--option: expected key=value, found 'ab'"},
+        std::pair{"--option =b", "--option: expected key=value, found '=b'"}}) {
+    const Outcome wrong =
+        RunConformance(absl::StrCat("--plugin x ", arguments));
+    EXPECT_EQ(wrong.exit_code, 2) << arguments;
+    EXPECT_THAT(wrong.output, HasSubstr(message));
+  }
+  const Outcome help = RunConformance("--help");
   EXPECT_EQ(help.exit_code, 0);
   EXPECT_THAT(help.output, StartsWith("usage: fucina-conformance"));
 }
