@@ -61,8 +61,8 @@ class FUCINA_API LayerTap {
   // tap.
   virtual TapRows Wants(int layer) const;
   // Called in layer order on the forward's thread.
-  // position  of the first row shown: the state's length before, when all are
-  // residual  [num_tokens, hidden_size] f32, valid during the call
+  // position  of the first row shown; the state's length before, when all are
+  // residual  [rows shown, hidden_size] f32, valid during the call
   virtual void OnLayer(int layer, int position, const Tensor& residual) = 0;
 };
 
