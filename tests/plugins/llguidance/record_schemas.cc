@@ -1,10 +1,12 @@
 // record_schemas IN.json OUT.json: what the plugin makes of JSON schemas.
 //
-// IN   a list of {"schema": TEXT, "instances": [TEXT, …], "samples": N}
+// IN   a list of {"schema": TEXT, "instances": [TEXT, …], "samples": N,
+//      "draws": M}
 // OUT  a list of {"refused": MESSAGE} or {"accepts": [BOOL, …], "samples":
-//      [TEXT, …], "incomplete": N}: which instances are replies, and the
-//      complete ones of N replies of the embedded model at temperature 1,
-//      seeds 0 to N - 1, at most 160 tokens each
+//      [TEXT, …], "incomplete": N}: which instances are replies, and the first
+//      N complete ones of at most M replies of the embedded model at
+//      temperature 1, seeds 0 to M - 1, at most 160 tokens each; how many
+//      before the last of them were not complete
 //
 // Driven by tests/oracles/json_schema_suite.py.
 
@@ -26,7 +28,7 @@ constexpr int kTogether = 50;
 
 void Sample(const Atlas& atlas, const fucina::Constraint& constraint,
             std::span<const fucina::TokenId> prompt, int first, int count,
-            nlohmann::ordered_json& record) {
+            std::size_t wanted, nlohmann::ordered_json& record) {
   std::vector<std::unique_ptr<AtlasSequence>> sequences;
   std::vector<fucina::Stream> streams(static_cast<std::size_t>(count));
   for (int i = 0; i < count; ++i) {
@@ -43,6 +45,7 @@ void Sample(const Atlas& atlas, const fucina::Constraint& constraint,
   }
   fucina::Generator(*atlas.decoder).Generate(streams);
   for (std::size_t i = 0; i < streams.size(); ++i) {
+    if (record["samples"].size() == wanted) return;
     FUCINA_CHECK(streams[i].status.ok()) << streams[i].status;
     if (!sequences[i]->constraint->IsComplete()) {
       record["incomplete"] = record["incomplete"].get<int>() + 1;
@@ -81,10 +84,12 @@ int main(int argc, char** argv) {
       }
       record["samples"] = nlohmann::ordered_json::array();
       record["incomplete"] = 0;
-      const int count = entry.at("samples").get<int>();
-      for (int first = 0; first < count; first += kTogether) {
-        Sample(atlas, **made, prompt, first, std::min(kTogether, count - first),
-               record);
+      const auto wanted = entry.at("samples").get<std::size_t>();
+      const int draws = entry.at("draws").get<int>();
+      for (int first = 0; first < draws && record["samples"].size() < wanted;
+           first += kTogether) {
+        Sample(atlas, **made, prompt, first, std::min(kTogether, draws - first),
+               wanted, record);
       }
     }
     records.push_back(std::move(record));
