@@ -1,11 +1,6 @@
 #include "registry/pipeline.h"
 
-#include <sys/stat.h>
-
 #include <algorithm>
-#include <exception>
-#include <fstream>
-#include <iterator>
 #include <limits>
 #include <map>
 #include <utility>
@@ -22,39 +17,12 @@
 #include "registry/config_keys.h"
 #include "registry/draft_costs.h"
 #include "registry/drafter_references.h"
+#include "registry/pipeline_template.h"
+#include "registry/plugin_calls.h"
 #include "registry/unbuilt_plugins.h"
 
 namespace fucina {
 namespace {
-
-// Puts `prefix` before the message.
-absl::Status Prefixed(absl::string_view prefix, const absl::Status& status) {
-  if (prefix.empty() || status.ok()) return status;
-  absl::Status result(status.code(), absl::StrCat(prefix, status.message()));
-  status.ForEachPayload([&](absl::string_view url, const absl::Cord& payload) {
-    result.SetPayload(url, payload);
-  });
-  return result;
-}
-
-// The one place where exceptions of a plugin's factories end.
-template <typename Call>
-auto Guarded(const PluginRecord& plugin, absl::string_view what, Call call)
-    -> decltype(call()) {
-  std::string thrown;
-  try {
-    return call();
-  } catch (const std::bad_alloc&) {
-    return absl::ResourceExhaustedError(
-        absl::StrCat(plugin.file, ": out of memory while making ", what));
-  } catch (const std::exception& error) {
-    thrown = Printable(error.what());
-  } catch (...) {
-    thrown = "an exception of unknown type";
-  }
-  return absl::InternalError(absl::StrCat(
-      Printable(plugin.file), " threw while making ", what, ": ", thrown));
-}
 
 constexpr char kModelFilePayload[] = "fucina.model_file";
 
@@ -62,34 +30,6 @@ constexpr char kModelFilePayload[] = "fucina.model_file";
 absl::Status BlameFile(absl::Status status) {
   if (!status.ok()) status.SetPayload(kModelFilePayload, absl::Cord());
   return status;
-}
-
-absl::Status BrokeContract(const PluginRecord& plugin, absl::string_view what) {
-  return absl::InternalError(
-      absl::StrCat(Printable(plugin.file), " broke the contract: ", what));
-}
-
-absl::StatusOr<std::string> ReadTextFile(const std::string& path) {
-  constexpr std::int64_t kMaxBytes = 1 << 20;
-  struct stat info;
-  if (stat(path.c_str(), &info) != 0) {
-    return absl::NotFoundError(
-        absl::StrCat("no file '", Printable(path),
-                     "' and no built-in template "
-                     "of this name; built in: ",
-                     absl::StrJoin(ChatTemplate::BuiltInNames(), ", ")));
-  }
-  if (!S_ISREG(info.st_mode) || info.st_size > kMaxBytes) {
-    return absl::InvalidArgumentError(absl::StrCat(
-        "'", Printable(path), "' is not a regular file of at most 1 MiB"));
-  }
-  std::ifstream in(path, std::ios::binary);
-  std::string text(std::istreambuf_iterator<char>(in), {});
-  if (!in) {
-    return absl::InvalidArgumentError(
-        absl::StrCat("'", Printable(path), "' cannot be read"));
-  }
-  return text;
 }
 
 // Steps of BuildPipeline, in order; each fills a part of the pipeline.
@@ -113,7 +53,6 @@ class Builder {
  private:
   absl::Status ReadReferences();
   absl::Status ReadGate();
-  absl::Status ReadTemplate();
   // Hands a key of the pipeline to the family as its option of that name.
   absl::Status PassOn(absl::string_view name, const std::string& value,
                       OptionTexts& options);
@@ -185,57 +124,7 @@ absl::Status Builder::ReadText() {
                ? BlameFile(tokenizer.status())
                : Prefixed(p_.config.Blame("pre_tokenizer"), tokenizer.status());
   }
-  return ReadTemplate();
-}
-
-absl::Status Builder::ReadTemplate() {
-  const std::string& wanted = p_.config.chat.chat_template;
-  if (wanted.empty()) {
-    auto chat_template = ChatTemplate::FromGguf(*p_.file);
-    p_.chat_template_status = chat_template.status();
-    if (chat_template.ok()) p_.chat_template = *std::move(chat_template);
-  } else {
-    FUCINA_ASSIGN_OR_RETURN(const ChatTokens tokens,
-                            ChatTemplate::TokensFromGguf(*p_.file));
-    const auto names = ChatTemplate::BuiltInNames();
-    absl::StatusOr<std::unique_ptr<ChatTemplate>> chat_template;
-    if (std::find(names.begin(), names.end(), wanted) != names.end()) {
-      chat_template = ChatTemplate::BuiltIn(wanted, tokens);
-    } else {
-      auto text = ReadTextFile(wanted);
-      chat_template = text.ok() ? ChatTemplate::FromText(wanted, *text, tokens)
-                                : text.status();
-    }
-    // Named by the user: nothing else may take its place.
-    if (!chat_template.ok()) {
-      return Prefixed(p_.config.Blame("chat.template"), chat_template.status());
-    }
-    p_.chat_template = *std::move(chat_template);
-  }
-
-  p_.report.chat_template = p_.chat_template != nullptr
-                                ? p_.chat_template->name()
-                                : std::string("none");
-  if (p_.chat_template != nullptr &&
-      !p_.config.chat.template_arguments.empty()) {
-    // Arguments that are no JSON would fail every turn: find out now.
-    const ChatMessage probe{.role = "user", .content = "x"};
-    ChatRenderOptions options;
-    options.arguments_json = p_.config.chat.template_arguments;
-    const auto prompt = p_.chat_template->Render({&probe, 1}, options);
-    if (!prompt.ok()) {
-      return Prefixed(p_.config.Blame("chat.template_arguments"),
-                      prompt.status());
-    }
-  }
-  if (p_.config.chat.thinking == false && p_.chat_template != nullptr &&
-      !p_.chat_template->supports_thinking_switch()) {
-    p_.notes.push_back(
-        absl::StrCat(p_.config.Blame("chat.thinking"),
-                     "the chat template has no switch for thinking; the prompt "
-                     "is the same with and without"));
-  }
-  return absl::OkStatus();
+  return ReadChatTemplate(p_);
 }
 
 absl::Status Builder::ChooseFamily() {
@@ -645,45 +534,6 @@ absl::StatusOr<std::unique_ptr<Pipeline>> BuildPipeline(
   FUCINA_RETURN_IF_ERROR(builder.PlanContext());
   FUCINA_RETURN_IF_ERROR(builder.MakeAdapterAndDrafter());
   return pipeline;
-}
-
-absl::StatusOr<std::unique_ptr<Drafter>> MakeDrafter(const Pipeline& pipeline) {
-  const Registered<DrafterKind>* kind = pipeline.drafter_kind;
-  if (kind == nullptr) return std::unique_ptr<Drafter>();
-  const std::string& blame = pipeline.config.Blame("drafter.kind");
-  if (!pipeline.decoder->info().can_truncate) {
-    return absl::UnimplementedError(
-        absl::StrCat(blame, "family '", pipeline.family->descriptor.name,
-                     "' cannot take back tokens, which drafting needs"));
-  }
-  const std::string what =
-      absl::StrCat("drafter '", kind->descriptor.name, "'");
-  auto drafter = Guarded(*kind->plugin, what, [&] {
-    return kind->descriptor.make(*pipeline.decoder, pipeline.drafter_options);
-  });
-  if (!drafter.ok()) return Prefixed(blame, drafter.status());
-  if (*drafter == nullptr) {
-    return BrokeContract(*kind->plugin, "it made no drafter");
-  }
-  FUCINA_RETURN_IF_ERROR(CheckReferenceMemory(pipeline));
-  for (const auto& [file, tokens] : pipeline.drafter_references) {
-    const auto added = Guarded(
-        *kind->plugin, what, [&reference = tokens, &drafter]() -> absl::Status {
-          return (*drafter)->AddReference(reference);
-        });
-    if (absl::IsUnimplemented(added)) {
-      // A wrong choice of the user, like an unknown name.
-      return absl::InvalidArgumentError(
-          absl::StrCat(pipeline.config.Blame("drafter.references"), what, ": ",
-                       added.message()));
-    }
-    if (!added.ok()) {
-      return Prefixed(absl::StrCat(pipeline.config.Blame("drafter.references"),
-                                   "'", Printable(file), "': "),
-                      added);
-    }
-  }
-  return drafter;
 }
 
 bool MayThink(const Pipeline& pipeline) {
