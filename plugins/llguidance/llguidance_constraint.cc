@@ -7,7 +7,7 @@
 #include "absl/strings/str_cat.h"
 #include "fucina/diag/printable.h"
 #include "fucina/diag/status_macros.h"
-#include "fucina/kernels/kernels.h"
+#include "fucina/ops/token_mask.h"
 #include "llguidance.h"
 
 namespace fucina::llguidance {
@@ -23,8 +23,7 @@ LlguidanceConstraint::LlguidanceConstraint(
       pristine_(std::move(matcher)),
       matcher_(llg_clone_matcher(pristine_.get())),
       mask_(llg_matcher_get_mask_byte_size(pristine_.get()) /
-            sizeof(std::uint32_t)),
-      kernels_(KernelsFor(BestKernelLevel())->rows) {}
+            sizeof(std::uint32_t)) {}
 
 bool LlguidanceConstraint::stopped() const {
   return llg_matcher_is_stopped(matcher_.get());
@@ -48,8 +47,7 @@ absl::Status LlguidanceConstraint::Mask(std::span<float> logits) {
       0) {
     return Fail(ErrorOf(matcher_.get()));
   }
-  kernels_.keep_marked(mask_.data(), kForbidden,
-                       static_cast<std::int64_t>(known), logits.data());
+  ops::ApplyTokenMask(mask_, logits.first(known));
   // Rows that pad the output matrix have no token.
   std::fill(logits.begin() + static_cast<std::ptrdiff_t>(known), logits.end(),
             kForbidden);

@@ -13,7 +13,6 @@
 
 #include "engine.h"
 #include "fucina/contract/constraint.h"
-#include "fucina/kernels/row_kernels.h"
 
 namespace fucina::llguidance {
 
@@ -44,7 +43,6 @@ class LlguidanceConstraint final : public Constraint {
   MatcherHandle matcher_;
   std::vector<TokenId> accepted_;    // since Reset
   std::vector<std::uint32_t> mask_;  // one bit per token
-  const RowKernels& kernels_;
   absl::Status failure_;
 };
 
