@@ -6,6 +6,7 @@
 #include <limits>
 
 #include "absl/strings/str_cat.h"
+#include "core/decode/largest.h"
 #include "fucina/diag/check.h"
 #include "fucina/diag/status_macros.h"
 
@@ -222,13 +223,23 @@ absl::Status CheckLogits(std::span<const float> logits, int position) {
 
 TokenId ArgMax(std::span<const float> logits) {
   FUCINA_CHECK(!logits.empty());
-  // Two passes, both without a dependent index: the maximum, then its place.
-  float max = logits[0];
-  for (const float logit : logits) max = logit > max ? logit : max;
-  const auto it = std::find(logits.begin(), logits.end(), max);
-  // Not found when the first entry is NaN: it is its own answer, and whoever
-  // asks sees at once that it is not finite.
-  return it == logits.end() ? 0 : static_cast<TokenId>(it - logits.begin());
+  // Its own answer: whoever asks sees at once that it is not finite.
+  if (std::isnan(logits[0])) return 0;
+  // Only the block that holds the maximum is searched for its place.
+  constexpr std::size_t kBlock = 1024;
+  float max = -std::numeric_limits<float>::infinity();
+  std::size_t place = 0;
+  for (std::size_t begin = 0; begin < logits.size(); begin += kBlock) {
+    const float largest =
+        Largest(logits.subspan(begin, std::min(kBlock, logits.size() - begin)));
+    if (largest > max) {
+      max = largest;
+      place = begin;
+    }
+  }
+  const auto from = logits.begin() + static_cast<std::ptrdiff_t>(place);
+  return static_cast<TokenId>(std::find(from, logits.end(), max) -
+                              logits.begin());
 }
 
 }  // namespace fucina

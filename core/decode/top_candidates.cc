@@ -6,28 +6,13 @@
 #include <functional>
 #include <limits>
 
+#include "core/decode/largest.h"
 #include "fucina/diag/check.h"
 
 namespace fucina {
 namespace {
 
 constexpr std::size_t kBlocks = 256;
-
-float Largest(std::span<const float> values) {
-  // Lanes of their own, so that the compiler may go through several at once.
-  constexpr std::size_t kLanes = 16;
-  std::array<float, kLanes> lanes;
-  lanes.fill(-std::numeric_limits<float>::infinity());
-  std::size_t i = 0;
-  for (; i + kLanes <= values.size(); i += kLanes) {
-    for (std::size_t lane = 0; lane < kLanes; ++lane) {
-      const float value = values[i + lane];
-      lanes[lane] = value > lanes[lane] ? value : lanes[lane];
-    }
-  }
-  for (; i < values.size(); ++i) lanes[0] = std::max(lanes[0], values[i]);
-  return *std::max_element(lanes.begin(), lanes.end());
-}
 
 }  // namespace
 

@@ -96,6 +96,24 @@ TEST(Sampler, GreedyTakesTheLowestIndexOfATieAndDrawsNothing) {
   EXPECT_EQ(ArgMax(logits), 1);
 }
 
+TEST(Sampler, ArgMaxIsTheFirstOfTheLargest) {
+  std::mt19937 rng(3);
+  for (int round = 0; round < 300; ++round) {
+    std::vector<float> logits(1 + rng() % 5000);
+    // Few values, so that ties are the rule; rows of -inf but for one.
+    const bool sparse = round % 3 == 0;
+    for (float& logit : logits) {
+      logit = sparse ? -kInf : static_cast<float>(rng() % 50);
+    }
+    if (sparse && round % 2 == 0) logits[rng() % logits.size()] = -5;
+    EXPECT_EQ(ArgMax(logits),
+              std::max_element(logits.begin(), logits.end()) - logits.begin());
+  }
+  const float nan = std::numeric_limits<float>::quiet_NaN();
+  EXPECT_EQ(ArgMax(std::vector<float>{nan, 1}), 0);
+  EXPECT_EQ(ArgMax(std::vector<float>{1, nan, 2}), 2);
+}
+
 TEST(Sampler, PenaltiesMatchTheWorkedExample) {
   Sampler sampler({.frequency_penalty = 0.5, .presence_penalty = 0.3}, 2);
   std::vector<float> logits = {5, 4};
