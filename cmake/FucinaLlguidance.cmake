@@ -84,7 +84,7 @@ else()
 endif()
 if(FUCINA_LLGUIDANCE_SKIPPED)
   message(STATUS "constrained decoding: plugin skipped "
-                 "(${FUCINA_LLGUIDANCE_SKIPPED})")
+                 "(${FUCINA_LLGUIDANCE_SKIPPED}); see docs/constrained.md")
 else()
   message(STATUS "constrained decoding: plugin is built")
 endif()
