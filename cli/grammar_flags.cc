@@ -21,7 +21,7 @@ namespace {
 // The one place that knows a constraint by name: flags of its own are what
 // users expect.
 constexpr char kKind[] = "llguidance";
-constexpr std::int64_t kMaxFileBytes = std::int64_t{64} << 20;
+constexpr std::int64_t kMaxFileBytes = std::int64_t{16} << 20;
 
 absl::StatusOr<std::string> ReadGrammar(absl::string_view flag,
                                         const std::string& value) {

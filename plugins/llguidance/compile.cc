@@ -2,8 +2,10 @@
 
 #include <pthread.h>
 
+#include <algorithm>
 #include <condition_variable>
 #include <cstddef>
+#include <cstdint>
 #include <mutex>
 #include <utility>
 #include <vector>
@@ -19,9 +21,10 @@
 namespace fucina::llguidance {
 namespace {
 
-// The engine nests by the depth of a grammar; limits of grammar_text.h times a
-// generous frame.
-constexpr std::size_t kStackBytes = std::size_t{64} << 20;
+// The engine recurses by the depth of a grammar, and through chains of rules or
+// references as long as the 50,000 that a text may have. Those take 250 MiB of
+// stack; memory that is not touched costs nothing.
+constexpr std::size_t kStackBytes = std::size_t{512} << 20;
 
 const char* EngineName(GrammarKind kind) {
   switch (kind) {
@@ -58,12 +61,29 @@ struct Job {
   std::string warning;
 };
 
+// Why no reply can begin, or empty: a rule that never ends, such as one of
+// itself alone, compiles. Leaves the matcher as it is.
+std::string DeadEnd(LlgMatcher* matcher) {
+  const MatcherHandle probe(llg_clone_matcher(matcher));
+  std::vector<std::uint32_t> mask(llg_matcher_get_mask_byte_size(matcher) /
+                                  sizeof(std::uint32_t));
+  LlgToken forced = 0;
+  const bool begins =
+      llg_matcher_compute_ff_tokens(probe.get(), &forced, 1) >= 0 &&
+      llg_matcher_compute_mask_into(probe.get(), mask.data(),
+                                    mask.size() * sizeof(std::uint32_t)) == 0;
+  if (begins) return "";
+  const std::string error = ErrorOf(probe.get());
+  return error == kNothingFollows ? "no reply satisfies it" : error;
+}
+
 void Run(Job& job) {
   const LlgConstraintInit init = InitFor(*job.engine);
   const char* kind = EngineName(job.grammar.kind);
   MatcherHandle matcher(llg_new_matcher(&init, kind, job.grammar.text.c_str()));
   std::string error = ErrorOf(matcher.get());
   std::string warning;
+  if (error.empty()) error = DeadEnd(matcher.get());
   if (error.empty()) {
     // A matcher does not tell warnings.
     char message[2048] = "";
@@ -113,33 +133,51 @@ std::string KeywordPath(const Grammar& grammar, const std::string& error) {
   return path.empty() ? "" : absl::StrCat(" at ", path);
 }
 
-// The engine draws a picture of where a grammar is wrong, over several lines:
+// What the engine draws of a regular expression, on several lines:
 //   at 1(8): invalid regex "a(" (in regex): regex parse error:
 //       a(
 //        ^
 //   error: unclosed group
 //      1 | start: /a(/
 //                 ^
-// This is what it says, in one line.
-std::string OneLine(const Grammar& grammar, const std::string& error) {
-  if (grammar.kind == GrammarKind::kJsonSchema) {
-    return absl::StrCat(error, KeywordPath(grammar, error));
-  }
-  const std::vector<std::string> lines = absl::StrSplit(error, '\n');
-  std::string column;
-  std::string reason;
+struct Picture {
+  std::string expression;
+  std::string column;  // "column 2", where the first caret stands
+  std::string reason;  // empty: no picture
+};
+
+Picture ReadPicture(const std::vector<std::string>& lines) {
+  constexpr std::size_t kIndent = 4;
+  Picture picture;
   for (std::size_t i = 0; i + 1 < lines.size(); ++i) {
-    // The first caret below the expression, which is indented by four.
     const std::size_t caret = lines[i].find('^');
-    if (caret != std::string::npos && caret >= 4 && column.empty()) {
-      column = absl::StrCat("column ", caret - 3);
+    if (i > 0 && caret != std::string::npos && caret >= kIndent &&
+        picture.column.empty()) {
+      picture.column = absl::StrCat("column ", caret - kIndent + 1);
+      picture.expression =
+          lines[i - 1].substr(std::min(kIndent, lines[i - 1].size()));
     }
     if (absl::StartsWith(lines[i + 1], "error: ")) {
-      reason = lines[i + 1].substr(7);
+      picture.reason = lines[i + 1].substr(7);
     }
   }
-  if (grammar.kind == GrammarKind::kRegex && !reason.empty()) {
-    return absl::StrCat(column, ": ", reason);
+  return picture;
+}
+
+// What the engine says, in one line.
+std::string OneLine(const Grammar& grammar, const std::string& error) {
+  const std::vector<std::string> lines = absl::StrSplit(error, '\n');
+  const Picture picture = ReadPicture(lines);
+  if (grammar.kind == GrammarKind::kJsonSchema) {
+    if (picture.reason.empty()) {
+      return absl::StrCat(error, KeywordPath(grammar, error));
+    }
+    return absl::StrCat("in the expression '",
+                        Printable(picture.expression, 80), "', ",
+                        picture.column, ": ", picture.reason);
+  }
+  if (grammar.kind == GrammarKind::kRegex && !picture.reason.empty()) {
+    return absl::StrCat(picture.column, ": ", picture.reason);
   }
   // "at 2(8): …" or "2(8): …".
   absl::string_view first = lines[0];
@@ -152,12 +190,17 @@ std::string OneLine(const Grammar& grammar, const std::string& error) {
   if (open != absl::string_view::npos && close != absl::string_view::npos &&
       open < close && absl::SimpleAtoi(first.substr(0, open), &line) &&
       absl::SimpleAtoi(first.substr(open + 1, close - open - 1), &place)) {
-    where = absl::StrCat("line ", line, ", column ", place, ": ");
+    // The engine's text around an expression is not the user's.
+    if (grammar.kind == GrammarKind::kLark) {
+      where = absl::StrCat("line ", line, ", column ", place, ": ");
+    }
     first.remove_prefix(close + 3);
   }
   return absl::StrCat(
       where, first,
-      reason.empty() ? "" : absl::StrCat(" ", column, ": ", reason));
+      picture.reason.empty()
+          ? ""
+          : absl::StrCat(" ", picture.column, ": ", picture.reason));
 }
 
 }  // namespace

@@ -107,10 +107,17 @@ absl::StatusOr<std::shared_ptr<const EngineTokenizer>> EngineTokenizer::Make(
 }
 
 std::string ErrorOf(LlgMatcher* matcher) {
-  const char* error = llg_matcher_get_error(matcher);
-  if (error == nullptr) return "";
-  return std::string(absl::StripAsciiWhitespace(
-      absl::StripSuffix(absl::string_view(error), "<non-verbose/>")));
+  const char* text = llg_matcher_get_error(matcher);
+  if (text == nullptr) return "";
+  absl::string_view error = text;
+  absl::ConsumeSuffix(&error, "<non-verbose/>");
+  error = error.substr(0, error.find("\n<backtrace>"));
+  error = absl::StripAsciiWhitespace(error);
+  if (error == "NoExtensionBias") return kNothingFollows;
+  if (absl::ConsumePrefix(&error, "panic: ")) {
+    return absl::StrCat("the engine fails at it (", error, ")");
+  }
+  return std::string(error);
 }
 
 absl::string_view EngineVersion() { return llg_get_version(); }

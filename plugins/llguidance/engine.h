@@ -79,7 +79,11 @@ class EngineTokenizer {
   int vocab_size_ = 0;
 };
 
-// The matcher's error in one line, or empty when it is in order.
+// The error of a matcher that cannot go on.
+inline constexpr char kNothingFollows[] = "no token can follow";
+
+// The matcher's error, or empty when it is in order. The engine's panics are
+// errors like others here.
 std::string ErrorOf(LlgMatcher* matcher);
 
 // "llguidance@1.8.0 derivre@0.3.12".

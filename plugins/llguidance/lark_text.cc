@@ -3,9 +3,13 @@
 
 #include <algorithm>
 #include <cctype>
+#include <iterator>
+#include <nlohmann/json.hpp>
+#include <utility>
 
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
+#include "absl/strings/str_join.h"
 #include "absl/strings/strip.h"
 #include "fucina/diag/status_macros.h"
 #include "grammar_text.h"
@@ -21,9 +25,11 @@ class LarkReader {
  public:
   explicit LarkReader(absl::string_view text) : text_(text) {}
 
-  absl::StatusOr<std::string> Read() {
+  absl::StatusOr<Grammar> Read() {
     while (at_ < text_.size()) FUCINA_RETURN_IF_ERROR(Next());
-    return absl::StrCat(out_, text_.substr(copied_));
+    return Grammar{GrammarKind::kLark,
+                   absl::StrCat(out_, text_.substr(copied_)),
+                   std::move(warning_)};
   }
 
  private:
@@ -38,9 +44,28 @@ class LarkReader {
     const bool slashes = absl::StartsWith(text_.substr(at_), "//");
     if (c == '#' || slashes) {
       at_ = std::min(text_.find('\n', at_), text_.size());
-    } else if (c == '"' || c == '/') {
+      return absl::OkStatus();
+    }
+    if (std::isspace(static_cast<unsigned char>(c)) != 0) {
+      ++at_;
+      return absl::OkStatus();
+    }
+    if (++parts_ > kMaxLarkParts) {
+      return Fail(at_, absl::StrCat("more than ", kMaxLarkParts,
+                                    " names, texts and signs are not "
+                                    "supported"));
+    }
+    const bool opens = c == '(' || c == '[' || c == '{';
+    if ((opens || c == ':') && ++rules_ > kMaxLarkRules) {
+      return Fail(at_, absl::StrCat("more than ", kMaxLarkRules,
+                                    " rules and brackets are not supported"));
+    }
+    if (c == '"' || c == '/') {
       return Quoted(c);
-    } else if (c == '(' || c == '[' || c == '{') {
+    }
+    if (c == '<') {
+      SpecialToken();
+    } else if (opens) {
       if (++depth_ > kMaxBracketDepth) {
         return Fail(at_,
                     absl::StrCat("brackets are nested deeper than ",
@@ -58,18 +83,31 @@ class LarkReader {
     return absl::OkStatus();
   }
 
-  // A string or an expression, up to its closing mark on the same line.
+  // A token by name or ids, such as <|end|> and <[5-7]>, which may hold the
+  // marks of strings and comments. Other uses of the sign are none of Lark's.
+  void SpecialToken() {
+    const std::size_t end = text_.find_first_of("<> \t\r\n", at_ + 1);
+    const bool closed =
+        end != absl::string_view::npos && text_[end] == '>' && end > at_ + 1;
+    at_ = closed ? end + 1 : at_ + 1;
+  }
+
+  // A string or an expression up to its closing mark. An expression may go over
+  // several lines, a string ends with its line at the latest.
   absl::Status Quoted(char mark) {
     const std::size_t start = ++at_;
-    while (at_ < text_.size() && text_[at_] != mark && text_[at_] != '\n') {
+    while (at_ < text_.size() && text_[at_] != mark &&
+           (mark == '/' || text_[at_] != '\n')) {
       at_ += text_[at_] == '\\' ? 2 : 1;
     }
     at_ = std::min(at_, text_.size());
-    if (mark == '/') {
-      const absl::Status depth =
-          CheckRegexDepth(text_.substr(start, at_ - start));
-      if (!depth.ok()) return Fail(start - 1, depth.message());
-    }
+    const absl::string_view quoted = text_.substr(start, at_ - start);
+    // Brackets of a string are text.
+    const absl::Status checked =
+        mark == '/' || quoted.size() > kMaxExpressionBytes
+            ? CheckExpression(quoted)
+            : absl::OkStatus();
+    if (!checked.ok()) return Fail(start - 1, checked.message());
     if (at_ < text_.size()) ++at_;
     return absl::OkStatus();
   }
@@ -84,7 +122,15 @@ class LarkReader {
       ++next;
     }
     const char after = next < text_.size() ? text_[next] : '\0';
-    if (word[0] == '%' && after == '{') return Json(word, next);
+    // A nested grammar goes on as this one.
+    if (word[0] == '%' && after == '{' && word != "%lark") {
+      return Json(word, next);
+    }
+    constexpr absl::string_view kAnyDocument = "true";
+    if (word == "%json" && absl::StartsWith(text_.substr(next), kAnyDocument)) {
+      at_ = next + kAnyDocument.size();
+      return EmbeddedSchema(next);
+    }
     if (after != '=') return absl::OkStatus();
     if (word == "temperature") {
       return Fail(start,
@@ -123,14 +169,46 @@ class LarkReader {
       }
     }
     at_ = std::min(end + 1, text_.size());
-    if (word != "%json" || end >= text_.size()) return absl::OkStatus();
+    if (end >= text_.size()) return absl::OkStatus();
+    if (word == "%json") return EmbeddedSchema(start);
+    return word == "%llguidance" ? CheckOptions(start) : absl::OkStatus();
+  }
+
+  // The schema between `start` and here.
+  absl::Status EmbeddedSchema(std::size_t start) {
     auto schema = CompleteSchema(text_.substr(start, at_ - start), false);
     if (!schema.ok()) {
       return Fail(start,
                   absl::StrCat("in this schema: ", schema.status().message()));
     }
-    absl::StrAppend(&out_, text_.substr(copied_, start - copied_), *schema);
+    absl::StrAppend(&out_, text_.substr(copied_, start - copied_),
+                    schema->text);
     copied_ = at_;
+    if (warning_.empty() && !schema->warning.empty()) {
+      warning_ = absl::StrCat(Place(text_, start),
+                              ": in this schema: ", schema->warning);
+    }
+    return absl::OkStatus();
+  }
+
+  // The engine takes options that it does not know and does nothing about them.
+  absl::Status CheckOptions(std::size_t start) {
+    static constexpr absl::string_view kOptions[] = {
+        "allow_initial_skip", "allow_invalid_utf8", "ignore_once",
+        "no_forcing"};
+    const absl::string_view text = text_.substr(start, at_ - start);
+    const auto options = nlohmann::json::parse(
+        text.begin(), text.end(), nullptr, /*allow_exceptions=*/false);
+    // The engine says what is wrong with other JSON.
+    if (!options.is_object()) return absl::OkStatus();
+    for (const auto& [name, value] : options.items()) {
+      if (std::find(std::begin(kOptions), std::end(kOptions), name) ==
+          std::end(kOptions)) {
+        return Fail(
+            start, absl::StrCat("%llguidance has no option '", name, "', only ",
+                                absl::StrJoin(kOptions, ", ")));
+      }
+    }
     return absl::OkStatus();
   }
 
@@ -138,7 +216,10 @@ class LarkReader {
   std::size_t at_ = 0;
   std::size_t copied_ = 0;  // what of text_ is in out_
   std::string out_;
+  std::string warning_;
   int depth_ = 0;
+  int parts_ = 0;
+  int rules_ = 0;
 };
 
 }  // namespace
@@ -146,8 +227,7 @@ class LarkReader {
 absl::StatusOr<Grammar> LarkGrammar(absl::string_view text) {
   absl::ConsumePrefix(&text, "\xEF\xBB\xBF");
   FUCINA_RETURN_IF_ERROR(CheckText(text));
-  FUCINA_ASSIGN_OR_RETURN(std::string grammar, LarkReader(text).Read());
-  return Grammar{GrammarKind::kLark, std::move(grammar)};
+  return LarkReader(text).Read();
 }
 
 }  // namespace fucina::llguidance

@@ -4,6 +4,8 @@
 
 #include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
+#include "absl/strings/str_split.h"
+#include "absl/strings/strip.h"
 #include "compile.h"
 #include "fucina/diag/log.h"
 #include "fucina/diag/printable.h"
@@ -81,6 +83,10 @@ absl::StatusOr<std::vector<TokenId>> StopTokens(const Tokenizer& tokenizer,
   return tokens;
 }
 
+void Warn(GrammarKind kind, absl::string_view what) {
+  FUCINA_LOG(WARNING) << Name(kind) << ": " << Printable(what);
+}
+
 absl::StatusOr<std::unique_ptr<Constraint>> Make(const Tokenizer& tokenizer,
                                                  const Options& options) {
   FUCINA_ASSIGN_OR_RETURN(const Grammar grammar, GrammarOf(options));
@@ -89,9 +95,11 @@ absl::StatusOr<std::unique_ptr<Constraint>> Make(const Tokenizer& tokenizer,
   FUCINA_ASSIGN_OR_RETURN(auto engine,
                           EngineTokenizer::Make(tokenizer, stop_tokens));
   FUCINA_ASSIGN_OR_RETURN(Compiled compiled, Compile(engine, grammar));
-  if (!compiled.warning.empty()) {
-    FUCINA_LOG(WARNING) << Name(grammar.kind) << ": "
-                        << Printable(compiled.warning);
+  if (!grammar.warning.empty()) Warn(grammar.kind, grammar.warning);
+  // The engine's own, one a line.
+  for (absl::string_view line : absl::StrSplit(compiled.warning, '\n')) {
+    absl::ConsumePrefix(&line, "WARNING: ");
+    if (!line.empty()) Warn(grammar.kind, line);
   }
   return std::make_unique<LlguidanceConstraint>(std::move(engine),
                                                 std::move(compiled.matcher));

@@ -1,0 +1,190 @@
+// JSON schemas as texts: what they say and the engine would not do.
+
+#include "gmock/gmock.h"
+#include "gtest/gtest.h"
+#include "plugins/llguidance/grammar_text.h"
+#include "tests/plugins/llguidance/refusals.h"
+
+namespace fucina {
+namespace {
+
+using llguidance::JsonSchemaGrammar;
+using testing::Allowed;
+using testing::Feed;
+using testing::Grammars;
+using ::testing::HasSubstr;
+using testing::MakeConstraint;
+
+constexpr char kBounded[] =
+    R"("whitespace_pattern":"[\\x20\\x0A\\x0D\\x09]{1,40}")";
+
+class SchemaText : public Grammars {
+ protected:
+  std::string SchemaRefusal(const std::string& schema) {
+    const std::string refusal = Refusal("json_schema", schema);
+    const std::string prefix = "invalid json schema: ";
+    EXPECT_EQ(refusal.substr(0, prefix.size()), prefix) << schema;
+    return refusal.substr(std::min(refusal.size(), prefix.size()));
+  }
+};
+
+// The engine's numbers are doubles: it wrote 9007199254740992 for the integer
+// behind it, and for what lies above that as an exclusive bound.
+TEST_F(SchemaText, NumbersThatWouldBeRoundedAreRefused) {
+  const auto refusal = [](const char* number, const char* place) {
+    return absl::StrCat("the number ", number, " at ", place,
+                        " is too large to be kept exactly; integers go up to "
+                        "9007199254740992");
+  };
+  EXPECT_EQ(SchemaRefusal(R"({"const":9007199254740993})"),
+            refusal("9007199254740993", "#/const"));
+  EXPECT_EQ(SchemaRefusal(R"({"const":{"a":[0,-9007199254740993]}})"),
+            refusal("-9007199254740993", "#/const/a/1"));
+  EXPECT_EQ(SchemaRefusal(R"({"enum":[1,12345678901234567890123]})"),
+            refusal("12345678901234567890123", "#/enum/1"));
+  const auto exclusive = [](const char* number, const char* place) {
+    return absl::StrCat("the number ", number, " at ", place,
+                        " is too large to be kept exactly; exclusive bounds go "
+                        "up to 9007199254740991");
+  };
+  EXPECT_EQ(
+      SchemaRefusal(
+          R"({"properties":{"a/b":{"exclusiveMinimum":9007199254740992}}})"),
+      exclusive("9007199254740992", "#/properties/a~1b/exclusiveMinimum"));
+  EXPECT_EQ(SchemaRefusal(R"({"type":"integer","exclusiveMaximum":1e16})"),
+            exclusive("1e16", "#/exclusiveMaximum"));
+  EXPECT_EQ(SchemaRefusal(R"({"maximum":9223372036854775807})"),
+            refusal("9223372036854775807", "#/maximum"));
+  EXPECT_EQ(SchemaRefusal(R"({"items":[{"minimum":-9223372036854775808}]})"),
+            refusal("-9223372036854775808", "#/items/0/minimum"));
+  EXPECT_EQ(SchemaRefusal(R"({"multipleOf":18446744073709551615})"),
+            refusal("18446744073709551615", "#/multipleOf"));
+  // The largest, numbers that govern nothing, and those behind a literal.
+  for (const char* schema :
+       {R"({"const":9007199254740992})", R"({"const":-9007199254740992})",
+        R"({"exclusiveMaximum":9007199254740991})", R"({"maximum":1e18})",
+        R"({"type":"null","default":9007199254740993})",
+        R"({"enum":[[1],{"a":2}],"description":"9007199254740993"})",
+        R"({"const":[1],"examples":[9007199254740993]})"}) {
+    EXPECT_EQ(Refusal("json_schema", schema), "accepted") << schema;
+  }
+  auto made = MakeConstraint(
+      *toy_.tokenizer, {{"json_schema", R"({"const":9007199254740992})"}});
+  ASSERT_TRUE(made.ok()) << made.status();
+  EXPECT_TRUE(Feed(**made, toy_.rows, "9007199254740992"));
+  EXPECT_TRUE((*made)->IsComplete());
+}
+
+// 65537 * 65539 is 2^32 + 262147: the engine's product was 262147.
+TEST_F(SchemaText, AnOverflowOfTheEngineIsAnError) {
+  EXPECT_EQ(SchemaRefusal(
+                R"({"allOf":[{"type":"integer","multipleOf":65537},
+                       {"multipleOf":65539}]})"),
+            "the engine fails at it (attempt to multiply with overflow)");
+}
+
+TEST_F(SchemaText, TwoValuesOfOneNameAreRefused) {
+  EXPECT_EQ(SchemaRefusal(R"({"type":"string","type":"integer"})"),
+            "it has two values for #/type");
+  EXPECT_EQ(SchemaRefusal(R"({"properties":{"a":{},"b":{"c":1,"c":2}}})"),
+            "it has two values for #/properties/b/c");
+  // The same name in different objects.
+  EXPECT_EQ(Refusal("json_schema",
+                    R"({"properties":{"a":{"type":"null"},
+                                      "b":{"type":"null"}}})"),
+            "accepted");
+}
+
+TEST_F(SchemaText, KeywordsThatMeanNothingAreWarnedOf) {
+  const auto warning = [](absl::string_view schema) {
+    const auto grammar = JsonSchemaGrammar(schema, false);
+    return grammar.ok() ? grammar->warning : grammar.status().ToString();
+  };
+  EXPECT_EQ(warning(R"({"type":"string","maxLenght":5,"nullable":true})"),
+            "unknown keywords have no effect: #/maxLenght, #/nullable");
+  // Once by name, wherever a schema stands, and nowhere else.
+  EXPECT_EQ(warning(R"({"anyOf":[{"a":1},{"a":2}],
+                        "properties":{"b":{"items":{"c":0}},"d":{}},
+                        "$defs":{"e":{"f":{"g":1}}},
+                        "const":{"h":1},"default":{"i":1}})"),
+            "unknown keywords have no effect: #/anyOf/0/a, "
+            "#/properties/b/items/c, #/$defs/e/f");
+  EXPECT_EQ(
+      warning(R"({"a":0,"b":0,"c":0,"d":0,"e":0,"f":0,"g":0,"h":0,"i":0,
+                  "j":0})"),
+      "unknown keywords have no effect: #/a, #/b, #/c, #/d, #/e, #/f, #/g, "
+      "#/h and 2 more");
+  // What is known, and what only describes.
+  EXPECT_EQ(
+      warning(R"({"$schema":"https://json-schema.org/draft/2020-12/schema",
+                        "$id":"x","title":"t","description":"d","default":1,
+                        "examples":[{}],"deprecated":true,"readOnly":true,
+                        "x-order":3,"type":"object","required":["a"],
+                        "properties":{"a":{"format":"date"}}})"),
+      "");
+  EXPECT_EQ(
+      llguidance::LarkGrammar("start: \"a\"\n %json {\"typ\":1}")->warning,
+      "line 2, column 8: in this schema: unknown keywords have no "
+      "effect: #/typ");
+}
+
+TEST_F(SchemaText, WhiteSpaceIsBoundedWhateverElseXGuidanceSays) {
+  const auto completed = [](absl::string_view schema, bool compact = false) {
+    const auto grammar = JsonSchemaGrammar(schema, compact);
+    return grammar.ok() ? grammar->text : grammar.status().ToString();
+  };
+  EXPECT_EQ(completed(R"({"x-guidance":{}})"),
+            absl::StrCat(R"({"x-guidance":{)", kBounded, "}}"));
+  EXPECT_EQ(completed(R"({"a":["x-guidance",{"x-guidance":1}],"b":"{",
+                          "x-guidance" : {"lenient":true}})"),
+            absl::StrCat(R"({"a":["x-guidance",{"x-guidance":1}],"b":"{",
+                          "x-guidance" : {)",
+                         kBounded, R"(,"lenient":true}})"));
+  EXPECT_EQ(completed(R"({"x-guidance":{"whitespace_flexible":true}})"),
+            absl::StrCat(R"({"x-guidance":{)", kBounded,
+                         R"(,"whitespace_flexible":true}})"));
+  EXPECT_EQ(completed(R"({"x-guidance":{"lenient":true}})", true),
+            R"({"x-guidance":{"whitespace_flexible":false,"lenient":true}})");
+  // The engine says what is wrong with these.
+  EXPECT_EQ(SchemaRefusal(R"({"x-guidance":null})"),
+            "invalid type: null, expected struct JsonCompileOptions");
+  EXPECT_EQ(SchemaRefusal(R"({"x-guidance":"a"})"),
+            "invalid type: string \"a\", expected struct JsonCompileOptions");
+  EXPECT_THAT(SchemaRefusal(R"({"x-guidance":{"whitespace":1}})"),
+              HasSubstr("unknown field `whitespace`, expected one of "));
+  EXPECT_EQ(SchemaRefusal(R"({"x\u002dguidance":{}})"),
+            "x-guidance is spelled with escapes, which is not supported");
+  // Any document of a Lark grammar.
+  const auto made =
+      MakeConstraint(*toy_.tokenizer, {{"lark", "start: %json true"}});
+  ASSERT_TRUE(made.ok()) << made.status();
+  EXPECT_TRUE(Feed(**made, toy_.rows, "[" + std::string(40, '\n')));
+  EXPECT_EQ(Allowed(**made, toy_.rows).count('\n'), 0U);
+}
+
+TEST_F(SchemaText, WrongExpressionsAreRefusedWithTheirPlace) {
+  EXPECT_EQ(SchemaRefusal(R"({"properties":{"a":{"pattern":"xa("}}})"),
+            "in the expression 'xa(', column 3: unclosed group");
+  EXPECT_EQ(SchemaRefusal(R"({"patternProperties":{"*":{}}})"),
+            "in the expression '*', column 1: repetition operator missing "
+            "expression");
+}
+
+// The engine cuts long values in the middle of a character and panics.
+TEST_F(SchemaText, APanicOfTheEngineIsARefusalInOneLine) {
+  const std::string refusal =
+      SchemaRefusal("{\"minimum\":\"" + testing::Repeat("é", 80) + "\"}");
+  EXPECT_THAT(refusal,
+              HasSubstr("the engine fails at it (end byte index 100 is not a "
+                        "char boundary"));
+  EXPECT_EQ(refusal.find("backtrace"), std::string::npos) << refusal;
+  EXPECT_EQ(refusal.find("\\n"), std::string::npos) << refusal;
+}
+
+TEST_F(SchemaText, NumbersBeyondDoublesAreNoJson) {
+  EXPECT_EQ(SchemaRefusal(R"({"minimum":1e400})"),
+            "line 1, column 16: not JSON: number overflow parsing '1e400'");
+}
+
+}  // namespace
+}  // namespace fucina
