@@ -27,7 +27,7 @@ set(skipped "constrained decoding: plugin skipped")
 function(expect name code text)
   execute_process(
     COMMAND ${CMAKE_COMMAND} -S ${WORK_DIR}/project -B ${WORK_DIR}/${name}
-            ${ARGN}
+            -G "${GENERATOR}" -DCMAKE_MAKE_PROGRAM=${MAKE_PROGRAM} ${ARGN}
     OUTPUT_VARIABLE out ERROR_VARIABLE out RESULT_VARIABLE result)
   string(REGEX REPLACE "[ \n]+" " " flat "${out}")
   if(NOT result EQUAL code)
@@ -65,4 +65,4 @@ expect(typo 1 "FUCINA_LLGUIDANCE: expected AUTO, ON or OFF, found 'MAYBE'"
 # Nothing on the path but what a shell needs.
 set(ENV{PATH} ${WORK_DIR}/nothing)
 expect(no_cargo 0 "${skipped} (cargo not found)"
-       -DCMAKE_FIND_USE_CMAKE_SYSTEM_PATH=OFF -DCMAKE_MAKE_PROGRAM=/bin/true)
+       -DCMAKE_FIND_USE_CMAKE_SYSTEM_PATH=OFF)
