@@ -3,9 +3,13 @@
 #include <memory>
 
 #include "absl/strings/str_cat.h"
+#include "fucina/diag/status_macros.h"
 #include "fucina/gguf/gguf_file.h"
+#include "fucina/parallel/thread_pool.h"
 #include "fucina/text/tokenizer.h"
+#include "registry/plugin_path.h"
 #include "tests/conformance/constraint_suite.h"
+#include "tests/conformance/drafter_suite.h"
 #include "tests/conformance/family_suite.h"
 
 namespace fucina::conformance {
@@ -35,6 +39,15 @@ class KindChecks {
 
   bool CheckFamilies();
   bool CheckConstraints();
+  bool CheckDrafters();
+  // The model with the plugin's own family, or with one that fucina finds.
+  absl::StatusOr<std::unique_ptr<Decoder>> LoadModel();
+  // What a whole kind lacks: a note, or the end when the kind was asked for.
+  bool Lacks(absl::string_view plural, absl::string_view property,
+             const absl::Status& status);
+  // A descriptor's factory said no.
+  void NotMade(absl::string_view kind, absl::string_view name,
+               const absl::Status& status);
   // A line that ends the checks.
   void Unusable(absl::string_view property, const absl::Status& status) {
     report_.Subject("model");
@@ -46,6 +59,8 @@ class KindChecks {
   Report& report_;
   std::vector<std::string>& notes_;
   std::unique_ptr<GgufFile> file_;
+  ThreadPool pool_{2};
+  Registry found_;
   bool usable_ = true;
 };
 
@@ -98,30 +113,72 @@ bool KindChecks::CheckFamilies() {
   return true;
 }
 
+bool KindChecks::Lacks(absl::string_view plural, absl::string_view property,
+                       const absl::Status& status) {
+  if (asked()) {
+    Unusable(property, status);
+  } else {
+    notes_.push_back(
+        absl::StrCat(plural, " were not checked: ", status.message()));
+  }
+  return !asked();
+}
+
+void KindChecks::NotMade(absl::string_view kind, absl::string_view name,
+                         const absl::Status& status) {
+  const std::string subject = absl::StrCat(kind, " '", name, "'");
+  if (asked() || absl::IsInternal(status)) {
+    report_.Subject(subject);
+    report_.Property("is made with the options given",
+                     absl::InternalError(status.message()));
+  } else {
+    notes_.push_back(absl::StrCat(subject,
+                                  " was not checked: ", status.message(),
+                                  "; give --kind ", kind, " and its options"));
+  }
+}
+
 bool KindChecks::CheckConstraints() {
   const auto tokenizer = Tokenizer::FromGguf(*file_);
   if (!tokenizer.ok()) {
-    if (asked()) {
-      Unusable("has a vocabulary", tokenizer.status());
-    } else {
-      notes_.push_back(absl::StrCat("constraints were not checked: ",
-                                    tokenizer.status().message()));
-    }
-    return !asked();
+    return Lacks("constraints", "has a vocabulary", tokenizer.status());
   }
   for (const ConstraintKind* kind : Named(registry_.constraints())) {
     const absl::Status made =
         CheckConstraint(*kind, **tokenizer, request_.options, report_);
-    if (made.ok()) continue;
-    if (asked() || absl::IsInternal(made)) {
-      report_.Subject(absl::StrCat("constraint '", kind->name, "'"));
-      report_.Property("is made with the options given",
-                       absl::InternalError(made.message()));
-    } else {
-      notes_.push_back(absl::StrCat(
-          "constraint '", kind->name, "' was not checked: ", made.message(),
-          "; give --kind constraint and its options"));
-    }
+    if (!made.ok()) NotMade("constraint", kind->name, made);
+  }
+  return true;
+}
+
+absl::StatusOr<std::unique_ptr<Decoder>> KindChecks::LoadModel() {
+  FUCINA_ASSIGN_OR_RETURN(const auto architecture,
+                          file_->GetString("general.architecture"));
+  const std::string name(architecture.value_or(""));
+  auto family = registry_.FindFamily(name);
+  if (!family.ok()) {
+    FUCINA_ASSIGN_OR_RETURN(const auto directories, DefaultPluginDirectories());
+    FUCINA_RETURN_IF_ERROR(found_.LoadFound(directories));
+    family = found_.FindFamily(name);
+  }
+  FUCINA_RETURN_IF_ERROR(family.status());
+  const Family& descriptor = (*family)->descriptor;
+  FUCINA_ASSIGN_OR_RETURN(const Options options,
+                          Options::Make(descriptor.options, {}));
+  return descriptor.load(*file_, pool_, options);
+}
+
+bool KindChecks::CheckDrafters() {
+  const auto decoder = LoadModel();
+  if (!decoder.ok() || *decoder == nullptr) {
+    return Lacks("drafters", "can be loaded",
+                 decoder.ok() ? absl::InternalError("OK, and no decoder")
+                              : decoder.status());
+  }
+  for (const DrafterKind* kind : Named(registry_.drafters())) {
+    const absl::Status made =
+        CheckDrafter(*kind, **decoder, request_.options, report_);
+    if (!made.ok()) NotMade("drafter", kind->name, made);
   }
   return true;
 }
@@ -140,6 +197,9 @@ bool KindChecks::Run() {
   }
   if (Wanted("constraint", "constraints", registry_.constraints()) &&
       !CheckConstraints()) {
+    return false;
+  }
+  if (Wanted("drafter", "drafters", registry_.drafters()) && !CheckDrafters()) {
     return false;
   }
   for (const auto& [name, unused] : registry_.adapters()) {

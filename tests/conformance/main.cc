@@ -21,7 +21,7 @@ namespace {
 constexpr char kUsage[] =
     "usage: fucina-conformance --plugin libfucina_<name>.so"
     " [--model <small.gguf>]\n"
-    "           [--kind family|constraint [--name NAME]"
+    "           [--kind family|drafter|constraint [--name NAME]"
     " [--option KEY=VALUE]...]\n"
     "Checks the promises of the plugin contract. --model is a small model: of"
     " one of the\nplugin's families, or with the vocabulary that its"
@@ -85,8 +85,10 @@ int Main(int argc, char** argv) {
   }
   if (plugin.empty()) return Usage("no --plugin");
   const std::string& kind = request.kind;
-  if (!kind.empty() && kind != "family" && kind != "constraint") {
-    return Usage("--kind: expected family or constraint, found '" + kind + "'");
+  if (!kind.empty() && kind != "family" && kind != "drafter" &&
+      kind != "constraint") {
+    return Usage("--kind: expected family, drafter or constraint, found '" +
+                 kind + "'");
   }
   if (!kind.empty() && request.model.empty()) {
     return Usage("--kind needs --model");

@@ -98,9 +98,9 @@ TEST_F(Conformance, OurOwnFamiliesPass) {
       spec.types = testing::TinyWeightTypes::All(dtype);
       const std::string model = dir_.File(architecture + ".gguf");
       ASSERT_TRUE(testing::WriteTinyModel(spec, model).ok());
-      const Outcome outcome = RunConformance(
-          "--plugin " + std::string(FUCINA_BINARY_DIR) +
-          "/lib/fucina/plugins/libfucina_" + plugin + ".so --model " + model);
+      const Outcome outcome =
+          RunConformance("--plugin " + testing::OwnPlugin(plugin) +
+                         " --model " + model + " --kind family");
       EXPECT_EQ(outcome.exit_code, 0) << Name(dtype) << "\n" << outcome.output;
       EXPECT_THAT(outcome.output, Not(HasSubstr("n/a"))) << outcome.output;
     }

@@ -111,6 +111,7 @@ class FakeDecoder final : public Decoder {
     const std::size_t first = state.tokens.size();
     state.tokens.insert(state.tokens.end(), step.tokens.begin(),
                         step.tokens.end());
+    float seen = 1;  // of the residual stream, when the taps are done with it
     if (step.tap != nullptr) {
       std::vector<float> residual(step.tokens.size() * kHiddenSize, 1.0F);
       const int last =
@@ -126,6 +127,7 @@ class FakeDecoder final : public Decoder {
             layer, static_cast<int>(state.tokens.size() - rows),
             Tensor(DType::kF32, {static_cast<std::int64_t>(rows), kHiddenSize},
                    residual.data()));
+        seen = residual[0];
       }
     }
     if (lie_ == Lie::kGrows) state.grown.resize(state.grown.size() + 1000);
@@ -143,6 +145,7 @@ class FakeDecoder final : public Decoder {
       for (std::size_t i = 0; i <= first + skipped + row; ++i) {
         mix(static_cast<std::uint64_t>(state.tokens[i]) + 1);
       }
+      mix(static_cast<std::uint64_t>(seen));
       if (lie_ == Lie::kRowsDependOnBatch) mix(step.tokens.size());
       if (lie_ == Lie::kTruncateIsForgotten) {
         mix(static_cast<std::uint64_t>(state.forgotten));

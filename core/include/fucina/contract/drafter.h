@@ -36,7 +36,7 @@ class FUCINA_API Drafter {
   virtual void Commit(std::span<const TokenId> tokens) = 0;
   // Forget every token from `length` on: a new turn rendered its history anew,
   // and Commit goes on from there. Called before each generation, also with
-  // the number of tokens that there are.
+  // the number of tokens that there are. What was learned from them may stay.
   virtual void Rewind(int length) = 0;
   // How many of the best next tokens it wants to hear about; 0 for none.
   virtual int wants_candidates() const { return 0; }
