@@ -4,13 +4,11 @@
 // The properties of constraint_suite.cc, each a function: OK when it holds,
 // Unimplemented when the constraint does not offer it, else what was found.
 
-#include <algorithm>
 #include <cstddef>
 #include <cstdint>
 #include <memory>
 #include <random>
 #include <span>
-#include <string>
 #include <vector>
 
 #include "absl/status/status.h"
@@ -19,6 +17,7 @@
 #include "fucina/text/tokenizer.h"
 #include "tests/conformance/constraint_walk.h"
 #include "tests/conformance/option_probe.h"
+#include "tests/conformance/report.h"
 
 namespace fucina::conformance {
 
@@ -83,9 +82,6 @@ class ConstraintChecks {
   std::unique_ptr<Constraint> made_;
   std::vector<Walk> walks_;
 };
-
-// A property that does not hold.
-absl::Status Broken(const std::string& what);
 
 }  // namespace fucina::conformance
 

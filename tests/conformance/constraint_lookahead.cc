@@ -1,5 +1,7 @@
+#include <algorithm>
 #include <array>
 #include <limits>
+#include <string>
 
 #include "absl/strings/str_cat.h"
 #include "fucina/diag/status_macros.h"

@@ -1,5 +1,6 @@
 #include "tests/conformance/constraint_suite.h"
 
+#include <algorithm>
 #include <utility>
 
 #include "absl/strings/str_cat.h"
@@ -14,10 +15,6 @@ constexpr std::size_t kMaxTokens = 40;
 constexpr int kPadding = 37;
 
 }  // namespace
-
-absl::Status Broken(const std::string& what) {
-  return absl::InternalError(what);
-}
 
 ConstraintChecks::ConstraintChecks(const ConstraintKind& kind,
                                    const Tokenizer& tokenizer,

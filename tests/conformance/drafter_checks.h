@@ -7,7 +7,6 @@
 #include <cstddef>
 #include <cstdint>
 #include <memory>
-#include <string>
 #include <vector>
 
 #include "absl/status/status.h"
@@ -15,6 +14,7 @@
 #include "fucina/plugin/registrar.h"
 #include "tests/conformance/drafter_run.h"
 #include "tests/conformance/option_probe.h"
+#include "tests/conformance/report.h"
 
 namespace fucina::conformance {
 
@@ -71,8 +71,6 @@ class DrafterChecks {
   const OptionTexts& options_;
 };
 
-// A property that does not hold.
-absl::Status BrokenDraft(const std::string& what);
 // OK when they are the same.
 absl::Status SameDrafts(const std::vector<Draft>& found,
                         const std::vector<Draft>& expected);

@@ -30,9 +30,8 @@ absl::Status SameDrafts(const std::vector<Draft>& found,
     if (i < found.size() && i < expected.size() && found[i] == expected[i]) {
       continue;
     }
-    return BrokenDraft(absl::StrCat("draft ", i, ": expected ",
-                                    text(expected, i), ", found ",
-                                    text(found, i)));
+    return Broken(absl::StrCat("draft ", i, ": expected ", text(expected, i),
+                               ", found ", text(found, i)));
   }
   return absl::OkStatus();
 }
@@ -63,8 +62,8 @@ absl::Status DrafterChecks::ClassesAreKnown() const {
     if (draft.draft_class >= 0 && draft.draft_class < kMaxDraftClasses) {
       continue;
     }
-    return BrokenDraft(absl::StrCat("expected 0 to ", kMaxDraftClasses - 1,
-                                    ", found ", draft.draft_class));
+    return Broken(absl::StrCat("expected 0 to ", kMaxDraftClasses - 1,
+                               ", found ", draft.draft_class));
   }
   return absl::OkStatus();
 }
@@ -86,8 +85,7 @@ absl::Status DrafterChecks::PiecesDoNotMatter() const {
     FUCINA_ASSIGN_OR_RETURN(const auto found, Drafts(script, chunk));
     const absl::Status same = SameDrafts(found, expected);
     if (!same.ok()) {
-      return BrokenDraft(
-          absl::StrCat("pieces of ", chunk, ": ", same.message()));
+      return Broken(absl::StrCat("pieces of ", chunk, ": ", same.message()));
     }
   }
   // A step that failed commits nothing.
@@ -120,7 +118,7 @@ absl::Status DrafterChecks::CutLeavesNoTrace() const {
     }
     const absl::Status same = SameDrafts({last[1]}, {last[0]});
     if (!same.ok()) {
-      return BrokenDraft(
+      return Broken(
           absl::StrCat("after ", steps, " cut drafts: ", same.message()));
     }
   }
@@ -174,10 +172,10 @@ absl::Status DrafterChecks::RewindGoesOn() const {
       return absl::UnimplementedError("a new drafter drafts nothing either");
     }
     if (drafted[1] * 10 < drafted[0] * 9 || right[1] * 10 < right[0] * 9) {
-      return BrokenDraft(absl::StrCat("rewound to ", kept, " tokens: drafts ",
-                                      drafted[1], " tokens, ", right[1],
-                                      " of them right; a new one ", drafted[0],
-                                      " and ", right[0]));
+      return Broken(absl::StrCat("rewound to ", kept, " tokens: drafts ",
+                                 drafted[1], " tokens, ", right[1],
+                                 " of them right; a new one ", drafted[0],
+                                 " and ", right[0]));
     }
   }
   return absl::OkStatus();
@@ -234,9 +232,9 @@ absl::Status DrafterChecks::RepliesStayTheSame() const {
                                   expected.end())
                         .first;
     if (at == found.end() && found.size() == expected.size()) continue;
-    return BrokenDraft(absl::StrCat("at temperature ", temperature,
-                                    " they part after ", at - found.begin(),
-                                    " tokens"));
+    return Broken(absl::StrCat("at temperature ", temperature,
+                               " they part after ", at - found.begin(),
+                               " tokens"));
   }
   return absl::OkStatus();
 }

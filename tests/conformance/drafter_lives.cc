@@ -62,7 +62,7 @@ absl::Status DrafterChecks::AnyThreadWorks() const {
   FUCINA_ASSIGN_OR_RETURN(const auto expected, Drafts(script, 16));
   // Made here, used there.
   FUCINA_ASSIGN_OR_RETURN(const Started it, Start(script));
-  absl::StatusOr<std::vector<Draft>> other = BrokenDraft("it did not run");
+  absl::StatusOr<std::vector<Draft>> other = Broken("it did not run");
   std::thread thread([&] {
     const absl::Status read = it.run->Read(script.size() / 3, 16);
     other = read.ok() ? it.run->StepsTo(script.size()) : read;
@@ -81,8 +81,8 @@ absl::Status DrafterChecks::CandidatesArePossible() const {
   if (wanted >= 0 && wanted <= decoder_.info().vocab_size) {
     return absl::OkStatus();
   }
-  return BrokenDraft(absl::StrCat("wants ", wanted, " of ",
-                                  decoder_.info().vocab_size, " tokens"));
+  return Broken(absl::StrCat("wants ", wanted, " of ",
+                             decoder_.info().vocab_size, " tokens"));
 }
 
 absl::Status DrafterChecks::TapKeepsItsMind() const {
@@ -98,11 +98,11 @@ absl::Status DrafterChecks::TapKeepsItsMind() const {
   }
   FUCINA_RETURN_IF_ERROR(it.run->Read(script.size() / 3, 16));
   FUCINA_RETURN_IF_ERROR(it.run->StepsTo(script.size()).status());
-  if (it.drafter->tap() != tap) return BrokenDraft("it has another tap now");
+  if (it.drafter->tap() != tap) return Broken("it has another tap now");
   for (int i = 0; i < decoder_.info().num_layers; ++i) {
     if (tap->Wants(i) == before[static_cast<std::size_t>(i)]) continue;
-    return BrokenDraft(absl::StrCat(
-        "layer ", i, ": wants other rows after a reply than before"));
+    return Broken(absl::StrCat("layer ", i,
+                               ": wants other rows after a reply than before"));
   }
   return absl::OkStatus();
 }
@@ -119,7 +119,7 @@ absl::Status DrafterChecks::DocumentsAreTakenOrRefused() const {
                        absl::IsInvalidArgument(taken) ||
                        absl::IsResourceExhausted(taken);
     if (known && (taken.ok() || !taken.message().empty())) continue;
-    return BrokenDraft(absl::StrCat(
+    return Broken(absl::StrCat(
         "a document of ", document.size(), " tokens: expected OK, or a reason ",
         "as InvalidArgument, ResourceExhausted or Unimplemented, found ",
         taken.ToString()));
@@ -140,8 +140,8 @@ absl::Status DrafterChecks::ReportIsOneLine() const {
     return static_cast<unsigned char>(c) < 0x20;
   });
   if (plain && report.size() <= kLongestReport) return absl::OkStatus();
-  return BrokenDraft(absl::StrCat(report.size(), " bytes",
-                                  plain ? "" : ", control characters in them"));
+  return Broken(absl::StrCat(report.size(), " bytes",
+                             plain ? "" : ", control characters in them"));
 }
 
 absl::Status DrafterChecks::OtherFamilyIsTakenOrRefused() const {
@@ -150,15 +150,15 @@ absl::Status DrafterChecks::OtherFamilyIsTakenOrRefused() const {
   if (drafter.ok() || absl::IsUnimplemented(drafter.status())) {
     return absl::OkStatus();
   }
-  return BrokenDraft(absl::StrCat("expected OK or Unimplemented, found ",
-                                  drafter.status().ToString()));
+  return Broken(absl::StrCat("expected OK or Unimplemented, found ",
+                             drafter.status().ToString()));
 }
 
 absl::Status DrafterChecks::OptionsAreRefusedByName() const {
   return BadOptionsAreNamed(
       kind_.options, options_, [&](const Options& options) {
         const auto made = kind_.make(decoder_, options);
-        return made.ok() && *made == nullptr ? BrokenDraft("OK, and no drafter")
+        return made.ok() && *made == nullptr ? Broken("OK, and no drafter")
                                              : made.status();
       });
 }

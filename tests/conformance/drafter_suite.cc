@@ -1,7 +1,6 @@
 #include "tests/conformance/drafter_suite.h"
 
-#include <algorithm>
-#include <string>
+#include <cstddef>
 
 #include "absl/strings/str_cat.h"
 #include "fucina/diag/status_macros.h"
@@ -14,10 +13,6 @@ constexpr std::size_t kTextLength = 120;
 
 }  // namespace
 
-absl::Status BrokenDraft(const std::string& what) {
-  return absl::InternalError(what);
-}
-
 DrafterChecks::DrafterChecks(const DrafterKind& kind, const Decoder& decoder,
                              const OptionTexts& options)
     : kind_(kind), decoder_(decoder), options_(options) {}
@@ -27,14 +22,14 @@ absl::StatusOr<std::unique_ptr<Drafter>> DrafterChecks::Make(
   FUCINA_ASSIGN_OR_RETURN(const Options options,
                           Options::Make(kind_.options, options_));
   FUCINA_ASSIGN_OR_RETURN(auto made, kind_.make(target, options));
-  if (made == nullptr) return BrokenDraft("OK, and no drafter");
+  if (made == nullptr) return Broken("OK, and no drafter");
   return made;
 }
 
 absl::StatusOr<std::unique_ptr<Drafter>> DrafterChecks::Another() const {
   auto made = Make(decoder_);
   if (made.ok()) return made;
-  return BrokenDraft(
+  return Broken(
       absl::StrCat("cannot be made again: ", made.status().ToString()));
 }
 

@@ -27,10 +27,6 @@ constexpr int kNumTokens = 12;
 
 using Row = std::vector<float>;  // [vocab_size]
 
-absl::Status Broken(const std::string& what) {
-  return absl::InternalError(what);
-}
-
 std::int64_t HeapBytes() {
   const struct mallinfo2 info = mallinfo2();
   return static_cast<std::int64_t>(info.uordblks + info.hblkhd);

@@ -4,6 +4,10 @@
 
 namespace fucina::conformance {
 
+absl::Status Broken(absl::string_view what) {
+  return absl::InternalError(what);
+}
+
 void Report::Property(absl::string_view property, const absl::Status& result) {
   ++num_checked_;
   const bool not_offered = absl::IsUnimplemented(result);

@@ -10,6 +10,9 @@
 
 namespace fucina::conformance {
 
+// What a property found where it does not hold.
+absl::Status Broken(absl::string_view what);
+
 class Report {
  public:
   // "family 'acme'": put before the property of each line until changed.
