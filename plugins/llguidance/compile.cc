@@ -1,12 +1,14 @@
 #include "compile.h"
 
 #include <pthread.h>
+#include <time.h>
 
 #include <algorithm>
 #include <condition_variable>
 #include <cstddef>
 #include <cstdint>
 #include <mutex>
+#include <optional>
 #include <utility>
 #include <vector>
 
@@ -55,6 +57,7 @@ struct Job {
 
   std::mutex mutex;
   std::condition_variable changed;
+  std::optional<clockid_t> clock;  // the thread's own, while it runs
   bool done = false;
   MatcherHandle matcher;
   std::string error;
@@ -78,6 +81,11 @@ std::string DeadEnd(LlgMatcher* matcher) {
 }
 
 void Run(Job& job) {
+  clockid_t clock;
+  if (pthread_getcpuclockid(pthread_self(), &clock) == 0) {
+    const std::lock_guard lock(job.mutex);
+    job.clock = clock;
+  }
   const LlgConstraintInit init = InitFor(*job.engine);
   const char* kind = EngineName(job.grammar.kind);
   MatcherHandle matcher(llg_new_matcher(&init, kind, job.grammar.text.c_str()));
@@ -105,6 +113,32 @@ void* ThreadMain(void* argument) {
       static_cast<std::shared_ptr<Job>*>(argument));
   Run(**job);
   return nullptr;
+}
+
+// How long the thread has worked, which a machine that is busy with other
+// things does not lengthen. REQUIRES: the mutex is held and it is not done.
+std::chrono::nanoseconds Worked(const Job& job) {
+  timespec time = {};
+  if (!job.clock.has_value() || clock_gettime(*job.clock, &time) != 0) {
+    return {};
+  }
+  return std::chrono::seconds(time.tv_sec) +
+         std::chrono::nanoseconds(time.tv_nsec);
+}
+
+// Whether it is done before it has worked for `time`.
+bool Await(Job& job, std::unique_lock<std::mutex>& lock,
+           std::chrono::milliseconds time) {
+  // Beyond this it is no matter why.
+  const auto latest = std::chrono::steady_clock::now() + 10 * time;
+  while (!job.done) {
+    const auto left = time - Worked(job);
+    if (left <= left.zero() || std::chrono::steady_clock::now() >= latest) {
+      return false;
+    }
+    job.changed.wait_for(lock, left, [&job] { return job.done; });
+  }
+  return true;
 }
 
 bool StartThread(const std::shared_ptr<Job>& job) {
@@ -150,7 +184,9 @@ Picture ReadPicture(const std::vector<std::string>& lines) {
   constexpr std::size_t kIndent = 4;
   Picture picture;
   for (std::size_t i = 0; i + 1 < lines.size(); ++i) {
-    const std::size_t caret = lines[i].find('^');
+    // Carets and nothing else: an expression may have its own.
+    const bool marks = lines[i].find_first_not_of(" ^") == std::string::npos;
+    const std::size_t caret = marks ? lines[i].find('^') : std::string::npos;
     if (i > 0 && caret != std::string::npos && caret >= kIndent &&
         picture.column.empty()) {
       picture.column = absl::StrCat("column ", caret - kIndent + 1);
@@ -217,7 +253,7 @@ absl::StatusOr<Compiled> Compile(std::shared_ptr<const EngineTokenizer> engine,
         "no thread could be started to compile the grammar");
   }
   std::unique_lock lock(job->mutex);
-  if (!job->changed.wait_for(lock, time, [&] { return job->done; })) {
+  if (!Await(*job, lock, time)) {
     job->engine->bridge().Disconnect();
     return absl::InvalidArgumentError(
         absl::StrCat(prefix, "too complex: not compiled within ", time.count(),

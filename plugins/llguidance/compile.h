@@ -19,6 +19,7 @@ struct Compiled {
   std::string warning;    // of the engine; empty for none
 };
 
+// Of the thread's own work.
 inline constexpr std::chrono::milliseconds kCompileTime{2000};
 
 // Compiles `grammar` for the tokens of `engine`.

@@ -1,379 +1,28 @@
-// JSON schemas as texts: checked event by event, so that neither depth nor size
-// costs more than the text itself.
+// JSON schemas as texts: checked, and completed by options of the engine.
 
 #include <algorithm>
-#include <cmath>
 #include <cstddef>
-#include <cstdint>
-#include <functional>
-#include <limits>
 #include <nlohmann/json.hpp>
 #include <set>
-#include <span>
 #include <utility>
 #include <vector>
 
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
-#include "absl/strings/str_replace.h"
 #include "absl/strings/strip.h"
 #include "fucina/diag/printable.h"
 #include "fucina/diag/status_macros.h"
 #include "grammar_text.h"
+#include "schema_readers.h"
 
 namespace fucina::llguidance {
 namespace {
-
-using Json = nlohmann::json;
-using Names = std::span<const absl::string_view>;
 
 constexpr char kBoundedSpace[] =
     R"("whitespace_pattern":"[\\x20\\x0A\\x0D\\x09]{1,40}")";
 constexpr char kNoSpace[] = R"("whitespace_flexible":false)";
 constexpr char kGuidance[] = "\"x-guidance\"";
-
-// 2^53: the engine holds numbers as doubles, and integers beyond this one would
-// be rounded. It adds one to an exclusive bound.
-constexpr std::uint64_t kMaxInteger = 9007199254740992;
-
-// What describes and governs nothing.
-constexpr absl::string_view kAnnotations[] = {"$anchor",
-                                              "$comment",
-                                              "$defs",
-                                              "$id",
-                                              "$schema",
-                                              "$vocabulary",
-                                              "contentEncoding",
-                                              "contentMediaType",
-                                              "contentSchema",
-                                              "default",
-                                              "definitions",
-                                              "deprecated",
-                                              "description",
-                                              "examples",
-                                              "id",
-                                              "readOnly",
-                                              "title",
-                                              "writeOnly"};
-// Those that the engine implements and those that it refuses by name.
-constexpr absl::string_view kKeywords[] = {"$dynamicAnchor",
-                                           "$dynamicRef",
-                                           "$recursiveAnchor",
-                                           "$recursiveRef",
-                                           "$ref",
-                                           "additionalItems",
-                                           "additionalProperties",
-                                           "allOf",
-                                           "anyOf",
-                                           "const",
-                                           "contains",
-                                           "dependencies",
-                                           "dependentRequired",
-                                           "dependentSchemas",
-                                           "else",
-                                           "enum",
-                                           "exclusiveMaximum",
-                                           "exclusiveMinimum",
-                                           "format",
-                                           "if",
-                                           "items",
-                                           "maxContains",
-                                           "maxItems",
-                                           "maxLength",
-                                           "maxProperties",
-                                           "maximum",
-                                           "minContains",
-                                           "minItems",
-                                           "minLength",
-                                           "minProperties",
-                                           "minimum",
-                                           "multipleOf",
-                                           "not",
-                                           "oneOf",
-                                           "pattern",
-                                           "patternProperties",
-                                           "prefixItems",
-                                           "properties",
-                                           "propertyNames",
-                                           "required",
-                                           "then",
-                                           "type",
-                                           "unevaluatedItems",
-                                           "unevaluatedProperties",
-                                           "uniqueItems"};
-// Whose members are schemas under names of the user's.
-constexpr absl::string_view kMaps[] = {"$defs", "definitions",
-                                       "dependentSchemas", "patternProperties",
-                                       "properties"};
-// Whose values are no schemas.
-constexpr absl::string_view kData[] = {"const", "default", "enum", "examples",
-                                       "x-guidance"};
-constexpr absl::string_view kExclusive[] = {"exclusiveMaximum",
-                                            "exclusiveMinimum"};
-constexpr absl::string_view kNumbers[] = {
-    "exclusiveMaximum", "exclusiveMinimum", "maximum", "minimum", "multipleOf"};
-constexpr absl::string_view kLiterals[] = {"const", "enum"};
-
-bool IsOneOf(Names names, absl::string_view name) {
-  return std::find(names.begin(), names.end(), name) != names.end();
-}
-
-// Where in the document a reader of events stands.
-class Position {
- public:
-  void Key(const std::string& key) { steps_.back().key = key; }
-  void Open(bool is_array) { steps_.emplace_back().is_array = is_array; }
-  void Close() {
-    steps_.pop_back();
-    Passed();
-  }
-  // A value is over.
-  void Passed() {
-    if (!steps_.empty()) ++steps_.back().index;
-  }
-  int depth() const { return static_cast<int>(steps_.size()); }
-
-  // "#/properties/a/0".
-  std::string Pointer() const {
-    std::string pointer = "#";
-    for (const Step& step : steps_) {
-      absl::StrAppend(
-          &pointer, "/",
-          step.is_array
-              ? absl::StrCat(step.index)
-              : absl::StrReplaceAll(step.key, {{"~", "~0"}, {"/", "~1"}}));
-    }
-    return pointer;
-  }
-
- private:
-  struct Step {
-    bool is_array = false;
-    int index = 0;
-    std::string key;
-  };
-  std::vector<Step> steps_;
-};
-
-// Takes the parser's events; the parser keeps its own stack and never recurses.
-class SchemaReader {
- public:
-  bool null() { return Value(); }
-  bool boolean(bool) {
-    if (at_.depth() == 0) root_is_schema_ = true;
-    return Value();
-  }
-  bool number_integer(Json::number_integer_t value) {
-    return Number(static_cast<double>(value), absl::StrCat(value),
-                  0 - static_cast<std::uint64_t>(value));  // it is negative
-  }
-  bool number_unsigned(Json::number_unsigned_t value) {
-    return Number(static_cast<double>(value), absl::StrCat(value), value);
-  }
-  bool number_float(Json::number_float_t value, const std::string& text) {
-    // An integer that has no type of 64 bits comes this way too.
-    const bool is_integer = text.find_first_of(".eE") == std::string::npos;
-    return Number(value, text,
-                  is_integer ? std::numeric_limits<std::uint64_t>::max() : 0);
-  }
-  // A string may be a regular expression, whose reader recurses too.
-  bool string(std::string& text) {
-    return Keep(CheckExpression(text)) && Value();
-  }
-  bool binary(Json::binary_t&) { return false; }
-  bool start_object(std::size_t) {
-    if (at_.depth() == 0) root_is_schema_ = true;
-    names_.emplace_back();
-    return Open(false);
-  }
-  bool key(std::string& text) {
-    at_.Key(text);
-    if (!names_.back().insert(text).second) {
-      return Refuse(absl::StrCat("it has two values for ", at_.Pointer()));
-    }
-    if (at_.depth() == 1) {
-      has_keys_ = true;
-      has_guidance_ |= text == "x-guidance";
-    }
-    key_ = text;
-    return Keep(CheckExpression(text)) && CountPart();
-  }
-  bool end_object() {
-    names_.pop_back();
-    return Close();
-  }
-  bool start_array(std::size_t) { return Open(true); }
-  bool end_array() { return Close(); }
-  bool parse_error(std::size_t position, const std::string&,
-                   const nlohmann::detail::exception& error) {
-    // The text behind the library's own name and number.
-    absl::string_view what = error.what();
-    const std::size_t name = what.find("] ");
-    if (name != absl::string_view::npos) what.remove_prefix(name + 2);
-    const std::size_t place = what.find(": ");
-    if (absl::StartsWith(what, "parse error") &&
-        place != absl::string_view::npos) {
-      what.remove_prefix(place + 2);
-    }
-    error_ = std::string(what);
-    position_ = position > 0 ? position - 1 : 0;
-    return false;
-  }
-
-  const absl::Status& status() const { return status_; }
-  const std::string& error() const { return error_; }
-  std::size_t position() const { return position_; }
-  bool root_is_schema() const { return root_is_schema_; }
-  bool has_keys() const { return has_keys_; }
-  bool has_guidance() const { return has_guidance_; }
-
- private:
-  bool Keep(absl::Status status) {
-    status_.Update(status);
-    return status_.ok();
-  }
-  bool Refuse(absl::string_view why) {
-    return Keep(absl::InvalidArgumentError(why));
-  }
-  bool CountPart() {
-    return ++parts_ <= kMaxSchemaParts ||
-           Refuse(absl::StrCat("it has more than ", kMaxSchemaParts,
-                               " names and values, which is not supported"));
-  }
-  bool Value() {
-    at_.Passed();
-    key_.clear();
-    return CountPart();
-  }
-  // `magnitude` of an integer, 0 for other numbers.
-  bool Number(double value, absl::string_view text, std::uint64_t magnitude) {
-    if ((key_ == "minItems" || key_ == "maxItems") && value > 0) {
-      items_ += value;
-    }
-    if (items_ > kMaxArrayItems) {
-      return Refuse(
-          absl::StrCat("its minItems and maxItems add up to more than ",
-                       kMaxArrayItems, ", which is not supported"));
-    }
-    const bool counts = literal_depth_ > 0 || IsOneOf(kNumbers, key_) ||
-                        IsOneOf(kLiterals, key_);
-    const bool is_exclusive = IsOneOf(kExclusive, key_);
-    if ((counts && magnitude > kMaxInteger) ||
-        (is_exclusive && std::abs(value) >= static_cast<double>(kMaxInteger))) {
-      return Refuse(absl::StrCat("the number ", text, " at ", at_.Pointer(),
-                                 " is too large to be kept exactly; ",
-                                 is_exclusive ? "exclusive bounds" : "integers",
-                                 " go up to ",
-                                 is_exclusive ? kMaxInteger - 1 : kMaxInteger));
-    }
-    return Value();
-  }
-  bool Open(bool is_array) {
-    at_.Open(is_array);
-    if (literal_depth_ == 0 && IsOneOf(kLiterals, key_)) {
-      literal_depth_ = at_.depth();
-    }
-    key_.clear();
-    if (at_.depth() > kMaxJsonDepth) {
-      return Refuse(
-          absl::StrCat("its objects and arrays are nested deeper than ",
-                       kMaxJsonDepth, ", which is not supported"));
-    }
-    return CountPart();
-  }
-  bool Close() {
-    if (at_.depth() == literal_depth_) literal_depth_ = 0;
-    at_.Close();
-    return true;
-  }
-
-  Position at_;
-  std::vector<std::set<std::string>> names_;  // of the objects that are open
-  std::string key_;  // of the value to come, empty in an array
-  int parts_ = 0;
-  int literal_depth_ = 0;  // where const or enum began; 0: outside
-  double items_ = 0;       // sum of minItems and maxItems
-  bool root_is_schema_ = false;
-  bool has_keys_ = false;
-  bool has_guidance_ = false;
-  std::string error_;
-  std::size_t position_ = 0;
-  absl::Status status_;
-};
-
-// Tells of every keyword: its name, whether one of a schema that the engine
-// reads for sure, and where it stands.
-class KeywordReader {
- public:
-  // False ends the reading.
-  using Listener = std::function<bool(absl::string_view name, bool sure,
-                                      const Position& at)>;
-
-  explicit KeywordReader(Listener listener) : listener_(std::move(listener)) {}
-
-  bool null() { return Value(); }
-  bool boolean(bool) { return Value(); }
-  bool number_integer(Json::number_integer_t) { return Value(); }
-  bool number_unsigned(Json::number_unsigned_t) { return Value(); }
-  bool number_float(Json::number_float_t, const std::string&) {
-    return Value();
-  }
-  bool string(std::string&) { return Value(); }
-  bool binary(Json::binary_t&) { return false; }
-  bool start_object(std::size_t) { return Open(false); }
-  bool start_array(std::size_t) { return Open(true); }
-  bool end_object() { return Close(); }
-  bool end_array() { return Close(); }
-  bool key(std::string& text) {
-    at_.Key(text);
-    const Part part = parts_.back();
-    next_ = part;
-    if (part == Part::kMap) next_ = Part::kSchema;
-    if (part != Part::kSchema && part != Part::kOther) return true;
-    if (IsOneOf(kData, text)) {
-      next_ = Part::kValue;
-    } else if (IsOneOf(kMaps, text)) {
-      next_ = Part::kMap;
-    } else if (!IsOneOf(kKeywords, text)) {
-      next_ = Part::kOther;
-    }
-    return listener_(text, part == Part::kSchema, at_);
-  }
-  bool parse_error(std::size_t, const std::string&,
-                   const nlohmann::detail::exception&) {
-    return false;
-  }
-
- private:
-  enum class Part {
-    kSchema,
-    kMap,    // members are schemas
-    kValue,  // nothing in it is a schema
-    kOther,  // below an unknown keyword: a schema when a $ref says so
-  };
-
-  bool Value() {
-    at_.Passed();
-    return true;
-  }
-  bool Open(bool is_array) {
-    at_.Open(is_array);
-    parts_.push_back(next_);
-    return true;
-  }
-  bool Close() {
-    at_.Close();
-    next_ = parts_.back();
-    parts_.pop_back();
-    return true;
-  }
-
-  Listener listener_;
-  Position at_;
-  std::vector<Part> parts_;
-  Part next_ = Part::kSchema;  // of the value to come
-};
 
 // The value of the schema's own "x-guidance", or an empty one. REQUIRES: the
 // text is JSON.
@@ -410,14 +59,48 @@ bool SaysSpace(const Json& guidance) {
          (flexible != guidance.end() && *flexible == false);
 }
 
-// `text` with `space` among what its "x-guidance" says.
-absl::StatusOr<std::string> WithSpace(absl::string_view text,
-                                      absl::string_view space, bool has_keys,
-                                      bool has_guidance, bool compact) {
-  if (!has_guidance) {
+// The characters that may stand behind a backslash in a reply's texts, where
+// the engine's own choice is wrong, as an option; else empty.
+//
+// Names that are taken are told by their plain spelling: "\u0062" passed for a
+// name other than "b", with a value of any type. Without \u no text has control
+// characters but those with an escape of their own.
+std::string Escapes(const SchemaReader& reader) {
+  const bool quotes = reader.lossy_pattern().empty();
+  const bool numbers = !reader.has_names();
+  if (quotes && numbers) return "";
+  return absl::StrCat(R"("json_allowed_escapes":"nrbtf)",
+                      quotes ? R"(\"\\)" : "", numbers ? "u" : "", "\"");
+}
+
+// The engine leaves out the characters of a literal that have no escape.
+absl::Status CheckLiterals(const SchemaReader& reader) {
+  if (!reader.lossy_pattern().empty() && !reader.quoted_literal().empty()) {
+    return absl::InvalidArgumentError(absl::StrCat(
+        "the text with \" or \\ at ", reader.quoted_literal(),
+        " cannot stand beside the pattern at ", reader.lossy_pattern(),
+        ", of which the engine cannot tell whether it excludes them"));
+  }
+  if (reader.has_names() && !reader.numbered_literal().empty()) {
+    return absl::InvalidArgumentError(absl::StrCat(
+        "the text with a control character at ", reader.numbered_literal(),
+        " is not supported in a schema that names properties"));
+  }
+  return absl::OkStatus();
+}
+
+// `text` with what its "x-guidance" does not say.
+absl::StatusOr<std::string> WithGuidance(absl::string_view text,
+                                         const SchemaReader& reader,
+                                         bool compact) {
+  std::vector<std::string> options = {compact ? kNoSpace : kBoundedSpace};
+  const std::string escapes = Escapes(reader);
+  if (!reader.has_guidance()) {
+    if (!escapes.empty()) options.push_back(escapes);
     const std::size_t open = text.find('{') + 1;
-    return absl::StrCat(text.substr(0, open), kGuidance, ":{", space, "}",
-                        has_keys ? "," : "", text.substr(open));
+    return absl::StrCat(text.substr(0, open), kGuidance, ":{",
+                        absl::StrJoin(options, ","), "}",
+                        reader.has_keys() ? "," : "", text.substr(open));
   }
   const absl::string_view value = FindGuidance(text);
   if (value.empty()) {
@@ -428,15 +111,21 @@ absl::StatusOr<std::string> WithSpace(absl::string_view text,
                                     /*allow_exceptions=*/false);
   // The engine says what is wrong with another value.
   if (!guidance.is_object()) return std::string(text);
-  if (!SaysSpace(guidance)) {
-    const auto open = static_cast<std::size_t>(value.data() - text.data()) + 1;
-    return absl::StrCat(text.substr(0, open), space,
-                        guidance.empty() ? "" : ",", text.substr(open));
+  if (SaysSpace(guidance)) {
+    if (compact) {
+      return absl::InvalidArgumentError(
+          "the schema says itself how white space is written (x-guidance), so "
+          "that it cannot be made compact");
+    }
+    options.clear();
   }
-  if (!compact) return std::string(text);
-  return absl::InvalidArgumentError(
-      "the schema says itself how white space is written (x-guidance), so "
-      "that it cannot be made compact");
+  if (!escapes.empty() && !guidance.contains("json_allowed_escapes")) {
+    options.push_back(escapes);
+  }
+  const auto open = static_cast<std::size_t>(value.data() - text.data()) + 1;
+  return absl::StrCat(text.substr(0, open), absl::StrJoin(options, ","),
+                      guidance.empty() || options.empty() ? "" : ",",
+                      text.substr(open));
 }
 
 // The keywords that mean nothing, each with its first place; empty for none.
@@ -480,16 +169,27 @@ absl::StatusOr<CompletedSchema> CompleteSchema(absl::string_view text,
     return absl::InvalidArgumentError(
         "expected an object, or true or false, found another JSON value");
   }
-  const char* space = compact ? kNoSpace : kBoundedSpace;
   const absl::string_view bare = absl::StripAsciiWhitespace(text);
   if (bare == "true") {
-    return CompletedSchema{absl::StrCat("{", kGuidance, ":{", space, "}}"), ""};
+    return CompletedSchema{
+        absl::StrCat("{", kGuidance, ":{", compact ? kNoSpace : kBoundedSpace,
+                     "}}"),
+        ""};
   }
   if (bare == "false") return CompletedSchema{std::string(bare), ""};
+  FUCINA_RETURN_IF_ERROR(CheckLiterals(reader));
   FUCINA_ASSIGN_OR_RETURN(std::string schema,
-                          WithSpace(text, space, reader.has_keys(),
-                                    reader.has_guidance(), compact));
-  return CompletedSchema{std::move(schema), UnknownKeywords(text)};
+                          WithGuidance(text, reader, compact));
+  std::vector<std::string> warnings;
+  if (!reader.lossy_pattern().empty()) {
+    warnings.push_back(
+        absl::StrCat("no text will have a \" or \\: of the pattern at ",
+                     reader.lossy_pattern(),
+                     " the engine cannot tell whether it excludes them"));
+  }
+  std::string unknown = UnknownKeywords(text);
+  if (!unknown.empty()) warnings.push_back(std::move(unknown));
+  return CompletedSchema{std::move(schema), absl::StrJoin(warnings, "; ")};
 }
 
 absl::StatusOr<Grammar> JsonSchemaGrammar(absl::string_view text,

@@ -1,9 +1,12 @@
 // JSON schemas as texts: what they say and the engine would not do.
 
+#include <nlohmann/json.hpp>
+
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
 #include "plugins/llguidance/grammar_text.h"
 #include "tests/plugins/llguidance/refusals.h"
+#include "tests/plugins/llguidance/schema_instances.h"
 
 namespace fucina {
 namespace {
@@ -165,6 +168,10 @@ TEST_F(SchemaText, WhiteSpaceIsBoundedWhateverElseXGuidanceSays) {
 TEST_F(SchemaText, WrongExpressionsAreRefusedWithTheirPlace) {
   EXPECT_EQ(SchemaRefusal(R"({"properties":{"a":{"pattern":"xa("}}})"),
             "in the expression 'xa(', column 3: unclosed group");
+  EXPECT_EQ(SchemaRefusal(R"({"pattern":"^[^a]("})"),
+            "in the expression '^[^a](', column 6: unclosed group");
+  EXPECT_EQ(Refusal("regex", "^[^a]("),
+            "invalid regex: column 6: unclosed group");
   EXPECT_EQ(SchemaRefusal(R"({"patternProperties":{"*":{}}})"),
             "in the expression '*', column 1: repetition operator missing "
             "expression");
@@ -179,6 +186,143 @@ TEST_F(SchemaText, APanicOfTheEngineIsARefusalInOneLine) {
                         "char boundary"));
   EXPECT_EQ(refusal.find("backtrace"), std::string::npos) << refusal;
   EXPECT_EQ(refusal.find("\\n"), std::string::npos) << refusal;
+}
+
+// Replies under these were held against python jsonschema 4.26.0.
+class Flaws : public SchemaText {
+ protected:
+  // Whether the document can be a reply.
+  bool Takes(const std::string& schema, const std::string& document) {
+    const auto made =
+        MakeConstraint(*toy_.tokenizer, {{"json_schema", schema}});
+    EXPECT_TRUE(made.ok()) << schema << made.status();
+    return made.ok() && testing::Accepts(**made, *toy_.tokenizer, document);
+  }
+};
+
+TEST_F(Flaws, ExclusiveIntegersNextToAnotherBoundAreRefused) {
+  const auto refusal = [](const char* place) {
+    return absl::StrCat(
+        "an exclusive bound is an integer and another one less than 1 from it "
+        "(",
+        place,
+        "), where the engine would take the integer too; write the exclusive "
+        "one as a fraction");
+  };
+  EXPECT_EQ(SchemaRefusal(R"({"type":"number","exclusiveMinimum":9,
+                              "exclusiveMaximum":9.3})"),
+            refusal("#/exclusiveMaximum"));
+  EXPECT_EQ(SchemaRefusal(R"({"type":"number","maximum":0.5,
+                              "exclusiveMinimum":0})"),
+            refusal("#/exclusiveMinimum"));
+  EXPECT_EQ(SchemaRefusal(R"({"minimum":-2.59,"exclusiveMaximum":-2.0})"),
+            refusal("#/exclusiveMaximum"));
+  EXPECT_EQ(SchemaRefusal(R"({"minimum":-0.5,"exclusiveMaximum":0})"),
+            refusal("#/exclusiveMaximum"));
+  EXPECT_EQ(SchemaRefusal(R"({"allOf":[{"exclusiveMinimum":3},
+                                       {"maximum":3.5}]})"),
+            refusal("#/allOf/1/maximum"));
+  EXPECT_EQ(SchemaRefusal(R"({"minimum":9,"maximum":9.3,
+                              "exclusiveMinimum":true})"),
+            refusal("#/exclusiveMinimum"));
+  EXPECT_EQ(SchemaRefusal(R"({"exclusiveMaximum":true,"maximum":-9,
+                              "minimum":-9.3})"),
+            refusal("#/minimum"));
+  // What the engine keeps.
+  const std::string unit =
+      R"({"type":"number","exclusiveMinimum":0,"exclusiveMaximum":1})";
+  EXPECT_FALSE(Takes(unit, "0"));
+  EXPECT_TRUE(Takes(unit, "0.1"));
+  EXPECT_FALSE(Takes(unit, "1"));
+  const std::string fraction =
+      R"({"type":"number","exclusiveMinimum":9.01,"maximum":9.3})";
+  EXPECT_FALSE(Takes(fraction, "9"));
+  EXPECT_FALSE(Takes(fraction, "9.01"));
+  EXPECT_TRUE(Takes(fraction, "9.3"));
+  const std::string inclusive =
+      R"({"type":"number","minimum":9,"exclusiveMaximum":9.3})";
+  EXPECT_TRUE(Takes(inclusive, "9"));
+  EXPECT_FALSE(Takes(inclusive, "9.3"));
+}
+
+std::string WithPattern(const char* pattern) {
+  return nlohmann::json{{"type", "string"}, {"pattern", pattern}}.dump();
+}
+
+TEST_F(Flaws, ClassesThatExcludeQuotesAreKept) {
+  for (const char* pattern :
+       {R"(^[^"]*$)", R"(^[^\\"]+$)", R"(^[^/\\:*?"<>|]+$)", R"(^[^\u0022]$)",
+        R"(^[^\x22]$)", R"(^[^!-~]+$)", R"(^[^ -z]+$)", R"(^[\x00-!]+$)",
+        R"(^[^\p{P}]+$)", R"(^\P{P}+$)", R"(^[^a&&[^"]]+$)"}) {
+    const std::string schema = WithPattern(pattern);
+    if (absl::string_view(pattern) != R"(^[\x00-!]+$)") {
+      EXPECT_TRUE(Takes(schema, R"("\n")")) << schema;
+    }
+    EXPECT_FALSE(Takes(schema, R"("\\")")) << schema;
+    if (absl::string_view(pattern) != R"(^[^ -z]+$)") {
+      EXPECT_FALSE(Takes(schema, R"("\"")")) << schema;
+    }
+    const auto grammar = JsonSchemaGrammar(schema, false);
+    EXPECT_EQ(grammar->warning,
+              "no text will have a \" or \\: of the pattern at #/pattern the "
+              "engine cannot tell whether it excludes them")
+        << schema;
+  }
+  // Those that hold both, and those without control characters.
+  for (const char* pattern : {R"(^[^a-z]+$)", R"(^[^@]+$)", R"(^.$)", R"(^\S$)",
+                              R"(^\W$)", R"(^[^\d]$)", R"(^["\\]$)",
+                              R"(^\x22$)", R"(^[^\p{L}]$)", R"(^\P{N}$)"}) {
+    const std::string schema = WithPattern(pattern);
+    EXPECT_TRUE(Takes(schema, R"("\"")")) << schema;
+    EXPECT_EQ(JsonSchemaGrammar(schema, false)->warning, "") << schema;
+  }
+  for (const char* pattern : {R"(^[a-z]*$)", R"(^\p{Letter}+$)", R"(^\d$)"}) {
+    const std::string schema = WithPattern(pattern);
+    EXPECT_FALSE(Takes(schema, R"("\"")")) << schema;
+    EXPECT_EQ(JsonSchemaGrammar(schema, false)->warning, "") << schema;
+  }
+  // A literal would be written without its quotes.
+  EXPECT_EQ(SchemaRefusal(R"({"anyOf":[{"pattern":"^[^\"]*$"},
+                                       {"enum":["a\"b"]}]})"),
+            "the text with \" or \\ at #/anyOf/1/enum/0 cannot stand beside "
+            "the pattern at #/anyOf/0/pattern, of which the engine cannot tell "
+            "whether it excludes them");
+}
+
+// {"":1,"":2} has one property for those who read it.
+TEST_F(Flaws, ANumberOfPropertiesThatOneNameCouldMakeIsRefused) {
+  EXPECT_EQ(SchemaRefusal(R"({"additionalProperties":{},"minProperties":2})"),
+            "minProperties 2 of a schema that requires 0 names is not "
+            "supported: one name may come twice");
+  EXPECT_EQ(SchemaRefusal(R"({"items":{"required":["a"],"minProperties":3}})"),
+            "minProperties 3 of a schema that requires 1 names is not "
+            "supported: one name may come twice");
+  EXPECT_TRUE(Takes(R"({"type":"object","minProperties":1})", R"({"a":1})"));
+  EXPECT_FALSE(Takes(R"({"type":"object","minProperties":1})", "{}"));
+  EXPECT_TRUE(
+      Takes(R"({"type":"object","required":["a","b"],"minProperties":2})",
+            R"({"a":1,"b":2})"));
+  EXPECT_EQ(Refusal("json_schema",
+                    R"({"properties":{"minProperties":{"minimum":7}}})"),
+            "accepted");
+}
+
+TEST_F(Flaws, ANameInOtherSpellingIsNoOtherName) {
+  const std::string named = R"({"properties":{"b":{"type":"null"}},
+                                "type":"object"})";
+  EXPECT_TRUE(Takes(named, R"({"b":null})"));
+  EXPECT_FALSE(Takes(named, R"({"b":1})"));
+  EXPECT_FALSE(Takes(named, R"({"\u0062":1})"));
+  EXPECT_TRUE(Takes(named, R"({"\"":1})"));
+  const std::string matched = R"({"patternProperties":{"b":{"type":"null"}},
+                                  "type":"object"})";
+  EXPECT_FALSE(Takes(matched, R"({"\u0062":1})"));
+  EXPECT_FALSE(Takes(matched, R"({"b\u00e9":1})"));
+  // Elsewhere control characters are written so.
+  EXPECT_TRUE(Takes(R"({"const":"a\u0000"})", R"("a\u0000")"));
+  EXPECT_EQ(SchemaRefusal(R"({"properties":{"b":{"const":"a\u0000"}}})"),
+            "the text with a control character at #/properties/b/const is not "
+            "supported in a schema that names properties");
 }
 
 TEST_F(SchemaText, NumbersBeyondDoublesAreNoJson) {
