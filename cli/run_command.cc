@@ -260,6 +260,10 @@ absl::Status RunPromptMode(const RunFlags& flags, const Pipeline& pipeline,
     return RunCompletion(decoder, pipeline.tokenizer.get(), tokens, options,
                          std::cout);
   }
+  if (pipeline.constraint != nullptr) {
+    FUCINA_LOG(WARNING) << "constraint '" << pipeline.config.constraint.kind
+                        << "' is not used: there is no reply";
+  }
   if (flags.verify_cache.has_value()) {
     return WithExitCode(
         VerifyCache(decoder, tokens, *flags.verify_cache, std::cout),

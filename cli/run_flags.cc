@@ -321,6 +321,11 @@ absl::Status FillConfig(const Given& given, PipelineConfig& config) {
     FUCINA_RETURN_IF_ERROR(
         Set(config, "drafter.options.depth", *depth, origin("--mtp")));
   }
+  for (const char* flag : {"--json-schema", "--lark", "--regex"}) {
+    if (given.All(flag).size() > 1) {
+      return Usage(absl::StrCat(flag, " is given twice; a reply follows one"));
+    }
+  }
   FUCINA_RETURN_IF_ERROR(
       FillConstraint({.json_schema = given.Last("--json-schema"),
                       .lark = given.Last("--lark"),

@@ -370,7 +370,14 @@ absl::StatusOr<TokenId> Sequence::Choose(std::span<float> logits) {
   for (const TokenId token : parts_.never_sampled) {
     logits[token] = -std::numeric_limits<float>::infinity();
   }
-  return parts_.sampler->Sample(logits, history_);
+  absl::StatusOr<TokenId> token = parts_.sampler->Sample(logits, history_);
+  if (!token.ok() && parts_.constraint != nullptr) {
+    return absl::InternalError(
+        absl::StrCat("constraint failed: no token that it allows may be "
+                     "sampled (",
+                     token.status().message(), ")"));
+  }
+  return token;
 }
 
 // Samples row after row while the draft holds, committing each token.

@@ -40,6 +40,10 @@ void ExpectUsage(const std::vector<std::string>& args,
 TEST(GrammarFlags, AreChecked) {
   ExpectUsage({"--gen", "2", "--regex", "a", "--lark", "start: \"a\""},
               "--json-schema, --lark and --regex are mutually exclusive");
+  ExpectUsage({"--gen", "2", "--json-schema", "{}", "--json-schema", "true"},
+              "--json-schema is given twice; a reply follows one");
+  ExpectUsage({"--gen", "2", "--lark=a", "--lark=b"},
+              "--lark is given twice; a reply follows one");
   ExpectUsage({"--gen", "2", "--json-schema"},
               "missing value for --json-schema");
   ExpectUsage({"--gen", "2", "--json-schema="},
@@ -58,6 +62,11 @@ TEST(GrammarFlags, AreChecked) {
               "--check-grammar only");
   ExpectUsage({"--regex", "a", "--verify-batch", "2"}, "--regex goes with");
   const std::string folder = TemporaryDirectory();
+  WriteFile(folder + "/big.json", std::string((16U << 20) + 1, ' '));
+  ExpectUsage({"--gen", "2", "--json-schema", "@" + folder + "/big.json"},
+              "big.json' has 16777217 bytes, at most 16777216 are read");
+  ExpectUsage({"--gen", "2", "--json-schema", "@/dev/zero"},
+              "--json-schema: '/dev/zero' is not a regular file");
   WriteFile(folder + "/empty.json", "");
   ExpectUsage({"--gen", "2", "--json-schema", "@" + folder + "/empty.json"},
               "--json-schema: expected a grammar, found nothing");
@@ -259,6 +268,57 @@ TEST(Constrained, FilesAndChecks) {
       Fucina({"--chat", "Hi", "--no-think", "--quiet", "--regex", "@[ab]"});
   EXPECT_EQ(at.exit_code, 0) << at.err;
   EXPECT_EQ(at.out[0], '@');
+}
+
+TEST(Constrained, AReplyThatFailsEndsWithAnError) {
+  // More forced text than the engine takes for one token.
+  for (const std::vector<std::string>& mode :
+       {std::vector<std::string>{"--chat", "Hi", "--no-think"},
+        std::vector<std::string>{"--prompt", "Hi", "--gen", "20"},
+        std::vector<std::string>{"--prompt", "Hi", "--gen", "20", "--streams",
+                                 "2"}}) {
+    std::vector<std::string> args = mode;
+    args.insert(args.end(), {"--lark", "start: (\"a\" \"b\"){1000000000}"});
+    const ProgramResult result = Fucina(args);
+    EXPECT_EQ(result.exit_code, 1) << result.err;
+    EXPECT_THAT(result.err,
+                HasSubstr("error: constraint failed: parser error: Too many "
+                          "items (limit 50000"));
+  }
+  // A token that no reply may have.
+  const ProgramResult unused =
+      Fucina({"--chat", "Hi", "--no-think", "--lark", "start: <[4095]>"});
+  EXPECT_EQ(unused.exit_code, 1);
+  EXPECT_THAT(
+      unused.err,
+      HasSubstr("error: constraint failed: no token that it allows may be "
+                "sampled (all tokens masked)"));
+}
+
+TEST(Constrained, ModesWithoutAReplySaySo) {
+  const std::string folder = TemporaryDirectory();
+  WriteFile(
+      folder + "/p.yaml",
+      "version: 1\nconstraint: {kind: llguidance, options: {regex: a}}\n");
+  const ProgramResult result =
+      Fucina({"--config", folder + "/p.yaml", "--prompt", "Hello there",
+              "--verify-batch", "2"});
+  EXPECT_EQ(result.exit_code, 0) << result.err;
+  EXPECT_THAT(result.err, HasSubstr("warning: constraint 'llguidance' is not "
+                                    "used: there is no reply"));
+}
+
+TEST(Constrained, WhatASchemaSaysInVainIsWarnedOf) {
+  const ProgramResult result =
+      Fucina({"--check-grammar", "--json-schema",
+              R"({"type":"string","maxLenght":3,"x-guidance":{"lenient":true},
+           "not":{}})"});
+  EXPECT_EQ(result.exit_code, 0) << result.err;
+  EXPECT_EQ(result.out, "grammar ok\n");
+  EXPECT_EQ(result.err,
+            "fucina: warning: json schema: unknown keywords have no effect: "
+            "#/maxLenght\n"
+            "fucina: warning: json schema: Unimplemented keys: [\"not\"]\n");
 }
 
 TEST(Constrained, CompactHasNoSpaces) {

@@ -609,6 +609,19 @@ TEST(Generator, ConstraintFailureEndsTheReplyWithItsError) {
   EXPECT_EQ(run.emitted.size(), 4U);
 }
 
+TEST(Generator, AConstraintOfUnusedTokensFails) {
+  const TableDecoder decoder;
+  ParityConstraint constraint;  // an even token first
+  std::vector<TokenId> never;
+  for (TokenId token = 0; token < kVocab; token += 2) never.push_back(token);
+  const Outcome run =
+      Generate(decoder, {.constraint = &constraint, .never = never});
+  EXPECT_EQ(run.status,
+            absl::InternalError("constraint failed: no token that it allows "
+                                "may be sampled (all tokens masked)"));
+  EXPECT_TRUE(constraint.accepted.empty());
+}
+
 TEST(Generator, AllMaskedIsAnError) {
   const TableDecoder decoder;
   Scenario options;
