@@ -93,6 +93,7 @@ MtpDrafter::MtpDrafter(std::shared_ptr<const MtpHead> head,
       h1_(static_cast<std::size_t>(head_->hidden_size())) {
   // Growing later would allocate in the middle of a reply.
   tokens_.reserve(static_cast<std::size_t>(head_->context_length()) + 1);
+  guess_.reserve(static_cast<std::size_t>(options_.depth));
 }
 
 absl::StatusOr<std::unique_ptr<MtpDrafter>> MtpDrafter::Create(
@@ -124,7 +125,7 @@ void MtpDrafter::Commit(std::span<const TokenId> tokens) {
   tokens_.insert(tokens_.end(), tokens.begin(), tokens.end());
   if (guess_at_ >= 0 && guess_at_ < static_cast<int>(tokens_.size())) {
     ++guesses_;
-    if (tokens_[static_cast<std::size_t>(guess_at_)] == guess_) ++hits_;
+    if (tokens_[static_cast<std::size_t>(guess_at_)] == guess_[0]) ++hits_;
     guess_at_ = -1;
   }
   const int ready = std::min(end_, static_cast<int>(tokens_.size()) - 1) - fed_;
@@ -238,6 +239,11 @@ int MtpDrafter::Propose(std::span<const TokenId> context,
                         std::span<TokenId> draft) {
   const int newest = static_cast<int>(tokens_.size()) - 1;
   if (draft.empty() || context.size() != tokens_.size()) return 0;
+  if (guess_at_ == newest + 1) {  // asked before: entries are made once
+    const std::size_t same = std::min(draft.size(), guess_.size());
+    std::copy_n(guess_.begin(), same, draft.begin());
+    return static_cast<int>(same);
+  }
   std::span<const float> logits = Feed();
   if (logits.empty() || fed_ != newest) return 0;
   const auto hidden = static_cast<std::int64_t>(h1_.size());
@@ -256,7 +262,7 @@ int MtpDrafter::Propose(std::span<const TokenId> context,
   // Entries of guesses were made from guesses.
   if (!state_->Truncate(fed_ - origin_).ok()) StartAt(end_);
   guess_at_ = newest + 1;
-  guess_ = draft[0];
+  guess_.assign(draft.begin(), draft.begin() + count);
   return count;
 }
 

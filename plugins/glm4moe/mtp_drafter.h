@@ -80,8 +80,8 @@ class MtpDrafter final : public Drafter, private LayerTap {
   Buffer memory_;
   int capacity_ = 0;  // rows
 
-  int guess_at_ = -1;  // position of the guess that waits to be judged
-  TokenId guess_ = 0;
+  int guess_at_ = -1;           // position of the guess that waits to be judged
+  std::vector<TokenId> guess_;  // the draft that begins with it
   int guesses_ = 0;
   int hits_ = 0;
 };

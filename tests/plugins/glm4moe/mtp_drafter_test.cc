@@ -157,7 +157,11 @@ TEST(MtpDrafter, TurnsAndRejectedDraftsLeaveNoTrace) {
     // Up to the newest token, which no forward has seen yet.
     once.Generate({all.begin(), all.end() - 1}, 1);
     ASSERT_EQ(once.sequence.history().back(), all.back());
-    EXPECT_EQ(proposal(*drafter, all), proposal(*fresh, all)) << seed;
+    const std::vector<TokenId> draft = proposal(*drafter, all);
+    EXPECT_EQ(draft.size(), 3U) << seed;
+    EXPECT_EQ(draft, proposal(*fresh, all)) << seed;
+    // The question alone changes nothing either.
+    EXPECT_EQ(draft, proposal(*drafter, all)) << seed;
   }
 }
 
