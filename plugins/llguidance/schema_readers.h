@@ -180,7 +180,9 @@ class SchemaReader {
   bool string(std::string& text) {
     if (key_ == "pattern") CheckPattern(text);
     if (literal_depth_ > 0 || IsOneOf(kLiterals, key_)) NoteLiteral(text);
-    if (at_.depth() == required_depth_) ++objects_.back().required;
+    if (required_depth_ > 0 && at_.depth() == required_depth_) {
+      ++objects_.back().required;
+    }
     return Keep(CheckExpression(text)) && Value();
   }
   bool binary(Json::binary_t&) { return false; }

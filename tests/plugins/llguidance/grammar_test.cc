@@ -107,9 +107,13 @@ TEST_F(Grammars, WrongJsonIsRefusedWithItsPlace) {
   EXPECT_EQ(Refusal("json_schema", "{\"a\":\n  tru}").substr(0, 52),
             "invalid json schema: line 2, column 6: not JSON: syn");
   EXPECT_THAT(Refusal("json_schema", "{} x"), HasSubstr("not JSON"));
-  EXPECT_EQ(Refusal("json_schema", "3"),
-            "invalid json schema: expected an object, or true or false, found "
-            "another JSON value");
+  for (const char* other : {"3", "\"a\"", "null", "[]", "[\"a\",[2]]"}) {
+    EXPECT_EQ(
+        Refusal("json_schema", other),
+        "invalid json schema: expected an object, or true or false, found "
+        "another JSON value")
+        << other;
+  }
   EXPECT_THAT(Refusal("json_schema", std::string("{\"a\0\":1}", 8)),
               HasSubstr("line 1, column 4: a NUL byte"));
   EXPECT_THAT(Refusal("regex", "a\xFFz"),
