@@ -1,12 +1,12 @@
 // record_schemas IN.json OUT.json: what the plugin makes of JSON schemas.
 //
 // IN   a list of {"schema": TEXT, "instances": [TEXT, …], "samples": N,
-//      "draws": M}
+//      "draws": M, "prompts": [TEXT, …]}
 // OUT  a list of {"refused": MESSAGE} or {"accepts": [BOOL, …], "samples":
 //      [TEXT, …], "incomplete": N}: which instances are replies, and the first
-//      N complete ones of at most M replies of the embedded model at
-//      temperature 1, seeds 0 to M - 1, at most 160 tokens each; how many
-//      before the last of them were not complete
+//      N complete ones of at most M replies of the embedded model to each
+//      prompt, 50 of each in turn, at temperature 1, seeds 0 to M - 1, at most
+//      160 tokens each; how many before the last of them were not complete
 //
 // Driven by tests/oracles/json_schema_suite.py.
 
@@ -66,8 +66,6 @@ int main(int argc, char** argv) {
   std::ifstream in(argv[1]);
   const auto schemas = nlohmann::ordered_json::parse(in);
   const Atlas atlas(2);
-  const std::vector<fucina::TokenId> prompt =
-      atlas.tokenizer->Encode("Describe Spain as JSON.").value();
   auto records = nlohmann::ordered_json::array();
   for (const auto& entry : schemas) {
     nlohmann::ordered_json record;
@@ -86,10 +84,17 @@ int main(int argc, char** argv) {
       record["incomplete"] = 0;
       const auto wanted = entry.at("samples").get<std::size_t>();
       const int draws = entry.at("draws").get<int>();
-      for (int first = 0; first < draws && record["samples"].size() < wanted;
-           first += kTogether) {
-        Sample(atlas, **made, prompt, first, std::min(kTogether, draws - first),
-               wanted, record);
+      std::vector<std::vector<fucina::TokenId>> prompts;
+      for (const auto& text : entry.at("prompts")) {
+        prompts.push_back(
+            atlas.tokenizer->Encode(text.get<std::string>()).value());
+      }
+      for (int first = 0; first < draws; first += kTogether) {
+        for (const auto& prompt : prompts) {
+          if (record["samples"].size() == wanted) break;
+          Sample(atlas, **made, prompt, first,
+                 std::min(kTogether, draws - first), wanted, record);
+        }
       }
     }
     records.push_back(std::move(record));
