@@ -22,18 +22,12 @@ using ::testing::Not;
 using testing::ProgramOptions;
 using testing::ProgramResult;
 using testing::ReadFile;
-using testing::RunFucina;
+using testing::RunModel;
 using testing::TemporaryDirectory;
 using testing::WriteFile;
 
 constexpr char kFigures[] =
     "[0-9.]+ ± [0-9.]+ tok/s  \\(min [0-9.]+, max [0-9.]+\\)\n";
-
-ProgramResult Fucina(std::vector<std::string> args,
-                     const ProgramOptions& options = {}) {
-  args.insert(args.begin(), "run");
-  return RunFucina(args, options);
-}
 
 bool Matches(const std::string& text, const std::string& pattern) {
   return std::regex_match(text, std::regex(pattern));
@@ -48,8 +42,9 @@ std::string Generated(const std::string& out, const std::string& start) {
 }
 
 TEST(Bench, PrintsTheLinesThatToolsRead) {
-  const ProgramResult result = Fucina({EmbeddedModel(), "256,300,301", "--gen",
-                                       "5", "--bench", "3", "--quiet"});
+  const ProgramResult result =
+      RunModel({EmbeddedModel(), "256,300,301", "--gen", "5", "--bench", "3",
+                "--quiet"});
   EXPECT_EQ(result.exit_code, 0) << result.err;
   EXPECT_TRUE(Matches(
       result.out,
@@ -64,7 +59,7 @@ TEST(Bench, PrintsTheLinesThatToolsRead) {
 
 TEST(Bench, OneTokenMeasuresThePromptOnly) {
   const ProgramResult result =
-      Fucina({EmbeddedModel(), "256,300", "--gen", "1", "--bench=2"});
+      RunModel({EmbeddedModel(), "256,300", "--gen", "1", "--bench=2"});
   EXPECT_EQ(result.exit_code, 0) << result.err;
   EXPECT_THAT(result.out,
               AllOf(HasSubstr("decode 0 steps"), HasSubstr("prefill: "),
@@ -73,13 +68,13 @@ TEST(Bench, OneTokenMeasuresThePromptOnly) {
 
 TEST(Bench, OfOneRepetitionIsPlainGeneration) {
   const ProgramResult result =
-      Fucina({EmbeddedModel(), "256,300", "--gen", "2", "--bench", "1"});
+      RunModel({EmbeddedModel(), "256,300", "--gen", "2", "--bench", "1"});
   EXPECT_EQ(result.exit_code, 0) << result.err;
   EXPECT_THAT(result.out, HasSubstr("generated 2:"));
 }
 
 TEST(Bench, AloneMeasuresItsOwnPromptAndLength) {
-  const ProgramResult result = Fucina({"--bench", "2"});
+  const ProgramResult result = RunModel({"--bench", "2"});
   EXPECT_EQ(result.exit_code, 0) << result.err;
   EXPECT_THAT(result.out, HasSubstr("prompt 512 tok, decode 128 steps\n"));
 }
@@ -87,9 +82,9 @@ TEST(Bench, AloneMeasuresItsOwnPromptAndLength) {
 TEST(Bench, DepthAndProfileAndJson) {
   const std::string path = TemporaryDirectory() + "/bench.json";
   const ProgramResult result =
-      Fucina({EmbeddedModel(), "256,300", "--gen", "4", "--bench", "3",
-              "--bench-depth", "40", "--profile", "--bench-json", path,
-              "--threads", "1"});
+      RunModel({EmbeddedModel(), "256,300", "--gen", "4", "--bench", "3",
+                "--bench-depth", "40", "--profile", "--bench-json", path,
+                "--threads", "1"});
   EXPECT_EQ(result.exit_code, 0) << result.err;
   EXPECT_THAT(result.out,
               AllOf(HasSubstr("kv cache: capacity 46 tokens"),
@@ -139,18 +134,18 @@ TEST(Bench, DepthAndProfileAndJson) {
 TEST(IdsFile, IsTheSameAsIdsOnTheCommandLine) {
   const std::string path = TemporaryDirectory() + "/ids.txt";
   WriteFile(path, "256\n300, 301\r\n302,,\n");
-  const ProgramResult file = Fucina({"--ids-file", path, "--gen", "6"});
+  const ProgramResult file = RunModel({"--ids-file", path, "--gen", "6"});
   EXPECT_EQ(file.exit_code, 0) << file.err;
   const ProgramResult line =
-      Fucina({EmbeddedModel(), "256,300,301,302", "--gen", "6"});
+      RunModel({EmbeddedModel(), "256,300,301,302", "--gen", "6"});
   EXPECT_EQ(Generated(file.out, "generated"), Generated(line.out, "generated"));
   // What --tokenize prints is such a file.
   WriteFile(path + ".text", "The capital of France is");
-  WriteFile(path, Fucina({"--tokenize", path + ".text"}).out);
+  WriteFile(path, RunModel({"--tokenize", path + ".text"}).out);
   EXPECT_EQ(
-      Generated(Fucina({"--ids-file", path, "--gen", "6"}).out, "gen"),
+      Generated(RunModel({"--ids-file", path, "--gen", "6"}).out, "gen"),
       Generated(
-          Fucina({"--prompt", "The capital of France is", "--gen", "6"}).out,
+          RunModel({"--prompt", "The capital of France is", "--gen", "6"}).out,
           "gen"));
 }
 
@@ -160,7 +155,7 @@ TEST(Streams, WriteWhatEachWritesAlone) {
   std::vector<std::string> together = base;
   together.insert(together.end(), {"--prompt", "A", "--streams", "5", "--seed",
                                    "18446744073709551614"});
-  const ProgramResult result = Fucina(together);
+  const ProgramResult result = RunModel(together);
   EXPECT_EQ(result.exit_code, 0) << result.err;
   EXPECT_TRUE(std::regex_search(
       result.out,
@@ -184,20 +179,20 @@ TEST(Streams, WriteWhatEachWritesAlone) {
     if (i % 2 == 1) alone.back() = "A";
     alone.insert(alone.end(), {"--seed", seeds[i]});
     EXPECT_EQ(Generated(result.out, "stream " + std::to_string(i) + ":"),
-              Generated(Fucina(alone).out, "generated"))
+              Generated(RunModel(alone).out, "generated"))
         << i;
   }
 }
 
 TEST(Streams, AStopTokenEndsOneStreamOnly) {
   const ProgramResult plain =
-      Fucina({"--prompt", "The capital of Peru is", "--gen", "8"});
+      RunModel({"--prompt", "The capital of Peru is", "--gen", "8"});
   const std::string ids = Generated(plain.out, "generated");
   const std::string first = ids.substr(ids.find(": ") + 2);
   const std::string stop = first.substr(0, first.find(' '));
-  const ProgramResult result =
-      Fucina({"--prompt", "The capital of Peru is", "--prompt", "Hello",
-              "--gen", "8", "--streams", "2", "--stop", stop, "--bench", "2"});
+  const ProgramResult result = RunModel(
+      {"--prompt", "The capital of Peru is", "--prompt", "Hello", "--gen", "8",
+       "--streams", "2", "--stop", stop, "--bench", "2"});
   EXPECT_EQ(result.exit_code, 0) << result.err;
   EXPECT_THAT(result.out,
               AllOf(HasSubstr("ended by stop, generated 1: " + stop + "\n"),
@@ -208,8 +203,8 @@ TEST(Streams, AStopTokenEndsOneStreamOnly) {
 TEST(Streams, FiguresAsJson) {
   const std::string path = TemporaryDirectory() + "/streams.json";
   const ProgramResult result =
-      Fucina({EmbeddedModel(), "256,300", "--gen", "4", "--streams", "3",
-              "--bench", "2", "--bench-json", path});
+      RunModel({EmbeddedModel(), "256,300", "--gen", "4", "--streams", "3",
+                "--bench", "2", "--bench-json", path});
   EXPECT_EQ(result.exit_code, 0) << result.err;
   const auto report = nlohmann::json::parse(ReadFile(path));
   EXPECT_EQ(report["kind"], "streams");
@@ -224,9 +219,9 @@ TEST(Streams, InterruptEndsWith130) {
   ProgramOptions options;
   options.interrupt_after_ms = 200;
   for (const char* mode : {"--streams", "--bench"}) {
-    EXPECT_EQ(Fucina({"--prompt", "The", "--gen", "4000", mode, "3",
-                      "--threads", "1", "--kernel-level", "scalar"},
-                     options)
+    EXPECT_EQ(RunModel({"--prompt", "The", "--gen", "4000", mode, "3",
+                        "--threads", "1", "--kernel-level", "scalar"},
+                       options)
                   .exit_code,
               130)
         << mode;
@@ -298,7 +293,7 @@ TEST(Bench, WrongUseIsNamedAndRefused) {
       {{"--ids-file", "/dev/zero", "--gen", "1"}, "has more than 64 MiB"},
   };
   for (const BadUse& bad : cases) {
-    const ProgramResult result = Fucina(bad.args);
+    const ProgramResult result = RunModel(bad.args);
     std::string line;
     for (const std::string& arg : bad.args) line += " " + arg;
     if (bad.message.empty()) {  // known only when everything was measured

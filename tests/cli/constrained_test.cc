@@ -18,19 +18,13 @@ using ::testing::HasSubstr;
 using ::testing::Not;
 using testing::ProgramOptions;
 using testing::ProgramResult;
-using testing::RunFucina;
+using testing::RunModel;
 using testing::TemporaryDirectory;
 using testing::WriteFile;
 
-ProgramResult Fucina(std::vector<std::string> args,
-                     const ProgramOptions& options = {}) {
-  args.insert(args.begin(), "run");
-  return RunFucina(args, options);
-}
-
 void ExpectUsage(const std::vector<std::string>& args,
                  const std::string& message) {
-  const ProgramResult result = Fucina(args);
+  const ProgramResult result = RunModel(args);
   EXPECT_EQ(result.exit_code, 2) << args[0];
   EXPECT_EQ(result.out, "");
   EXPECT_THAT(result.err, HasSubstr(message));
@@ -77,8 +71,9 @@ TEST(GrammarFlags, AFlagReplacesThePipelinesConstraint) {
   WriteFile(
       folder + "/p.yaml",
       "version: 1\nconstraint: {kind: llguidance, options: {regex: a}}\n");
-  const ProgramResult result = Fucina({"--config", folder + "/p.yaml", "--lark",
-                                       "start: \"b\"", "--dump-config"});
+  const ProgramResult result =
+      RunModel({"--config", folder + "/p.yaml", "--lark", "start: \"b\"",
+                "--dump-config"});
   EXPECT_EQ(result.exit_code, 0) << result.err;
   EXPECT_THAT(result.out, AllOf(HasSubstr("lark"), Not(HasSubstr("regex"))));
 }
@@ -124,8 +119,8 @@ void ExpectDocument(const std::string& text) {
 TEST(Constrained, AChatAnswersInTheForm) {
   for (const char* seed : {"1", "2", "3", "4"}) {
     const ProgramResult result =
-        Fucina({"--chat", "Describe Peru.", "--no-think", "--seed", seed,
-                "--temp", "1", "--quiet", "--json-schema", kSchema});
+        RunModel({"--chat", "Describe Peru.", "--no-think", "--seed", seed,
+                  "--temp", "1", "--quiet", "--json-schema", kSchema});
     EXPECT_EQ(result.exit_code, 0) << result.err;
     ExpectDocument(result.out);
     EXPECT_THAT(result.err, Not(HasSubstr("incomplete")));
@@ -135,8 +130,8 @@ TEST(Constrained, AChatAnswersInTheForm) {
 TEST(Constrained, ThinkingIsFreeAndTheAnswerIsNot) {
   for (const char* seed : {"1", "2", "3"}) {
     const ProgramResult result =
-        Fucina({"--chat", "What is the capital of Peru?", "--seed", seed,
-                "--regex", "[A-Z]{3,5}!"});
+        RunModel({"--chat", "What is the capital of Peru?", "--seed", seed,
+                  "--regex", "[A-Z]{3,5}!"});
     EXPECT_EQ(result.exit_code, 0) << result.err;
     EXPECT_TRUE(std::regex_match(
         result.out, std::regex("<think>\n[^]+\n</think>\n+[A-Z]{3,5}!\n")))
@@ -146,8 +141,9 @@ TEST(Constrained, ThinkingIsFreeAndTheAnswerIsNot) {
 }
 
 TEST(Constrained, ARepliesLimitWhileThinkingIsIncomplete) {
-  const ProgramResult result = Fucina({"--chat", "What is the capital of Peru?",
-                                       "--gen", "5", "--regex", "[A-Z]{3,5}!"});
+  const ProgramResult result =
+      RunModel({"--chat", "What is the capital of Peru?", "--gen", "5",
+                "--regex", "[A-Z]{3,5}!"});
   EXPECT_EQ(result.exit_code, 0) << result.err;
   EXPECT_THAT(result.err,
               HasSubstr("reply is incomplete (constraint not satisfied)"));
@@ -156,7 +152,7 @@ TEST(Constrained, ARepliesLimitWhileThinkingIsIncomplete) {
 TEST(Constrained, EveryTurnOfAConversationStartsAnew) {
   ProgramOptions options;
   options.input = "Describe Peru.\nDescribe Norway.\nAnd Chad?\n";
-  const ProgramResult result = Fucina(
+  const ProgramResult result = RunModel(
       {"--repl", "--no-think", "--quiet", "--json-schema", kSchema}, options);
   EXPECT_EQ(result.exit_code, 0) << result.err;
   std::size_t at = 0;
@@ -172,8 +168,8 @@ TEST(Constrained, EveryTurnOfAConversationStartsAnew) {
 
 TEST(Constrained, ACompletionEndsWithItsGrammar) {
   const ProgramResult result =
-      Fucina({"--prompt", "The capital of Peru is", "--gen", "30", "--regex",
-              " [A-Z][a-z]{2,8}\\."});
+      RunModel({"--prompt", "The capital of Peru is", "--gen", "30", "--regex",
+                " [A-Z][a-z]{2,8}\\."});
   EXPECT_EQ(result.exit_code, 0) << result.err;
   EXPECT_TRUE(std::regex_search(
       result.out,
@@ -184,7 +180,7 @@ TEST(Constrained, ACompletionEndsWithItsGrammar) {
 
 TEST(Constrained, AnEndlessNumberIsCutAndSaysSo) {
   const ProgramResult result =
-      Fucina({"--prompt", "1 2 3", "--gen", "40", "--regex", "[0-9]{500}"});
+      RunModel({"--prompt", "1 2 3", "--gen", "40", "--regex", "[0-9]{500}"});
   EXPECT_EQ(result.exit_code, 0) << result.err;
   EXPECT_THAT(result.out, HasSubstr("generated 40:"));
   EXPECT_THAT(result.err,
@@ -193,9 +189,9 @@ TEST(Constrained, AnEndlessNumberIsCutAndSaysSo) {
 
 TEST(Constrained, StreamsHaveAGrammarEach) {
   const ProgramResult result =
-      Fucina({"--prompt", "The capital of Peru is", "--prompt", "Oslo", "--gen",
-              "24", "--streams", "4", "--temp", "1", "--regex",
-              " ([a-z]{2,4}|[0-9]{3})\\."});
+      RunModel({"--prompt", "The capital of Peru is", "--prompt", "Oslo",
+                "--gen", "24", "--streams", "4", "--temp", "1", "--regex",
+                " ([a-z]{2,4}|[0-9]{3})\\."});
   EXPECT_EQ(result.exit_code, 0) << result.err;
   EXPECT_THAT(result.out, HasSubstr("outputs: batch == sequential"));
   const std::regex line("text [0-3]:  ([a-z]{2,4}|[0-9]{3})\\.<\\|[a-z_]+\\|>");
@@ -212,18 +208,18 @@ TEST(Constrained, DraftingChangesNoReplyAndForcesTokens) {
                                               "--seed",        "5",
                                               thinking,        "--json-compact",
                                               "--json-schema", kSchema};
-      const ProgramResult expected = Fucina(plain);
+      const ProgramResult expected = RunModel(plain);
       ASSERT_EQ(expected.exit_code, 0) << expected.err;
       std::vector<std::string> drafted = plain;
       drafted.insert(drafted.end(), {"--spec", "--no-spec-gate"});
-      const ProgramResult found = Fucina(drafted);
+      const ProgramResult found = RunModel(drafted);
       EXPECT_EQ(found.exit_code, 0) << found.err;
       EXPECT_EQ(found.out, expected.out);
     }
   }
   const ProgramResult figures =
-      Fucina({"--chat", "Describe Peru.", "--no-think", "--json-compact",
-              "--json-schema", kSchema});
+      RunModel({"--chat", "Describe Peru.", "--no-think", "--json-compact",
+                "--json-schema", kSchema});
   std::smatch match;
   ASSERT_TRUE(std::regex_search(
       figures.err, match,
@@ -241,7 +237,7 @@ TEST(Constrained, APipelineFileSaysTheSame) {
             "version: 1\nchat: {thinking: false}\n"
             "constraint: {kind: llguidance, options: {regex: 'no!|yes!'}}\n");
   const ProgramResult result =
-      Fucina({"--config", folder + "/p.yaml", "--chat", "Is it?", "--quiet"});
+      RunModel({"--config", folder + "/p.yaml", "--chat", "Is it?", "--quiet"});
   EXPECT_EQ(result.exit_code, 0) << result.err;
   EXPECT_TRUE(result.out == "no!\n" || result.out == "yes!\n") << result.out;
 }
@@ -250,7 +246,7 @@ TEST(Constrained, FilesAndChecks) {
   const std::string folder = TemporaryDirectory();
   WriteFile(folder + "/schema.json", kSchema);
   WriteFile(folder + "/grammar.lark", "start: \"a\" b\n");
-  const ProgramResult good = Fucina(
+  const ProgramResult good = RunModel(
       {"--check-grammar", "--json-schema", "@" + folder + "/schema.json"});
   EXPECT_EQ(good.exit_code, 0) << good.err;
   EXPECT_EQ(good.out, "grammar ok\n");
@@ -265,7 +261,7 @@ TEST(Constrained, FilesAndChecks) {
               "--regex: end token 99999 is outside the vocabulary of ");
   // A leading @ of an expression is itself.
   const ProgramResult at =
-      Fucina({"--chat", "Hi", "--no-think", "--quiet", "--regex", "@[ab]"});
+      RunModel({"--chat", "Hi", "--no-think", "--quiet", "--regex", "@[ab]"});
   EXPECT_EQ(at.exit_code, 0) << at.err;
   EXPECT_EQ(at.out[0], '@');
 }
@@ -279,7 +275,7 @@ TEST(Constrained, AReplyThatFailsEndsWithAnError) {
                                  "2"}}) {
     std::vector<std::string> args = mode;
     args.insert(args.end(), {"--lark", "start: (\"a\" \"b\"){1000000000}"});
-    const ProgramResult result = Fucina(args);
+    const ProgramResult result = RunModel(args);
     EXPECT_EQ(result.exit_code, 1) << result.err;
     EXPECT_THAT(result.err,
                 HasSubstr("error: constraint failed: parser error: Too many "
@@ -287,7 +283,7 @@ TEST(Constrained, AReplyThatFailsEndsWithAnError) {
   }
   // A token that no reply may have.
   const ProgramResult unused =
-      Fucina({"--chat", "Hi", "--no-think", "--lark", "start: <[4095]>"});
+      RunModel({"--chat", "Hi", "--no-think", "--lark", "start: <[4095]>"});
   EXPECT_EQ(unused.exit_code, 1);
   EXPECT_THAT(
       unused.err,
@@ -301,8 +297,8 @@ TEST(Constrained, ModesWithoutAReplySaySo) {
       folder + "/p.yaml",
       "version: 1\nconstraint: {kind: llguidance, options: {regex: a}}\n");
   const ProgramResult result =
-      Fucina({"--config", folder + "/p.yaml", "--prompt", "Hello there",
-              "--verify-batch", "2"});
+      RunModel({"--config", folder + "/p.yaml", "--prompt", "Hello there",
+                "--verify-batch", "2"});
   EXPECT_EQ(result.exit_code, 0) << result.err;
   EXPECT_THAT(result.err, HasSubstr("warning: constraint 'llguidance' is not "
                                     "used: there is no reply"));
@@ -310,8 +306,8 @@ TEST(Constrained, ModesWithoutAReplySaySo) {
 
 TEST(Constrained, WhatASchemaSaysInVainIsWarnedOf) {
   const ProgramResult result =
-      Fucina({"--check-grammar", "--json-schema",
-              R"({"type":"string","maxLenght":3,"x-guidance":{"lenient":true},
+      RunModel({"--check-grammar", "--json-schema",
+                R"({"type":"string","maxLenght":3,"x-guidance":{"lenient":true},
            "not":{}})"});
   EXPECT_EQ(result.exit_code, 0) << result.err;
   EXPECT_EQ(result.out, "grammar ok\n");
@@ -323,9 +319,9 @@ TEST(Constrained, WhatASchemaSaysInVainIsWarnedOf) {
 
 TEST(Constrained, CompactHasNoSpaces) {
   const ProgramResult result =
-      Fucina({"--chat", "Describe Peru.", "--no-think", "--quiet", "--temp",
-              "1", "--json-compact", "--json-schema",
-              R"({"type":"array","items":{"type":"integer","maximum":9,
+      RunModel({"--chat", "Describe Peru.", "--no-think", "--quiet", "--temp",
+                "1", "--json-compact", "--json-schema",
+                R"({"type":"array","items":{"type":"integer","maximum":9,
                   "minimum":0},"minItems":3,"maxItems":3})"});
   EXPECT_EQ(result.exit_code, 0) << result.err;
   EXPECT_TRUE(std::regex_match(result.out, std::regex("\\[\\d,\\d,\\d\\]\n")))
@@ -334,8 +330,8 @@ TEST(Constrained, CompactHasNoSpaces) {
 
 TEST(Constrained, AControlTokenSpelledInAStringIsNone) {
   const ProgramResult result =
-      Fucina({"--prompt", "Say", "--gen", "60", "--json-schema",
-              R"({"enum":["<|im_end|>","<|im_start|>"]})"});
+      RunModel({"--prompt", "Say", "--gen", "60", "--json-schema",
+                R"({"enum":["<|im_end|>","<|im_start|>"]})"});
   EXPECT_EQ(result.exit_code, 0) << result.err;
   // Ids of the marks: only the end behind the document.
   const std::string ids = result.out.substr(result.out.find("generated "));

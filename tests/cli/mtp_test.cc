@@ -15,26 +15,21 @@ using ::testing::ContainsRegex;
 using ::testing::HasSubstr;
 using ::testing::Not;
 using testing::ProgramResult;
-using testing::RunFucina;
+using testing::RunModel;
 using testing::TemporaryDirectory;
 
 const char kAtlasGlm[] = FUCINA_SOURCE_DIR "/models/atlas-glm-q8_0.gguf";
 const char kAtlasMoe[] = FUCINA_SOURCE_DIR "/models/atlas-moe-q8_0.gguf";
 
-ProgramResult Fucina(std::vector<std::string> args) {
-  args.insert(args.begin(), "run");
-  return RunFucina(args);
-}
-
 TEST(Mtp, TheTrainedModelsAnswer) {
   const ProgramResult glm =
-      Fucina({"--family", "glm4moe", kAtlasGlm, "--chat",
-              "What is the capital of Japan?", "--no-think", "--temp", "0"});
+      RunModel({"--family", "glm4moe", kAtlasGlm, "--chat",
+                "What is the capital of Japan?", "--no-think", "--temp", "0"});
   EXPECT_EQ(glm.exit_code, 0) << glm.err;
   EXPECT_EQ(glm.out, "The capital of Japan is Tokyo.\n");
   const ProgramResult moe =
-      Fucina({kAtlasMoe, "--chat", "What is the capital of Japan?",
-              "--no-think", "--temp", "0"});
+      RunModel({kAtlasMoe, "--chat", "What is the capital of Japan?",
+                "--no-think", "--temp", "0"});
   EXPECT_EQ(moe.exit_code, 0) << moe.err;
   EXPECT_EQ(moe.out, "The capital of Japan is Tokyo.\n");
 }
@@ -48,14 +43,14 @@ TEST(Mtp, ChangesNoReply) {
     for (const char* temperature : {"0", "0.8"}) {
       const std::vector<std::string> plain = {
           kAtlasGlm, "--chat", question, "--no-think", "--temp", temperature};
-      const ProgramResult expected = Fucina(plain);
+      const ProgramResult expected = RunModel(plain);
       ASSERT_EQ(expected.exit_code, 0) << expected.err;
       for (int depth = 1; depth <= 8; ++depth) {
         std::vector<std::string> drafted = plain;
         drafted.push_back("--mtp=" + std::to_string(depth));
         drafted.push_back("--threads");
         drafted.push_back(std::to_string(1 + depth % 4));
-        const ProgramResult found = Fucina(drafted);
+        const ProgramResult found = RunModel(drafted);
         EXPECT_EQ(found.exit_code, 0) << found.err;
         EXPECT_EQ(found.out, expected.out) << question << " " << depth;
         EXPECT_THAT(found.err,
@@ -72,8 +67,8 @@ TEST(Mtp, CompletionSaysHowDraftingWent) {
                                           "--gen", "24"};
   std::vector<std::string> drafted = plain;
   drafted.push_back("--mtp");
-  const ProgramResult expected = Fucina(plain);
-  const ProgramResult found = Fucina(drafted);
+  const ProgramResult expected = RunModel(plain);
+  const ProgramResult found = RunModel(drafted);
   ASSERT_EQ(found.exit_code, 0) << found.err;
   const auto ids = [](const std::string& out) {
     return out.substr(out.find("generated "));
@@ -89,7 +84,7 @@ TEST(Mtp, AModelWithoutTheLayerDecodesPlainlyAfterOneLine) {
   const std::string model = TemporaryDirectory() + "/glm.gguf";
   ASSERT_TRUE(testing::WriteTinyModel(spec, model).ok());
   const ProgramResult result =
-      Fucina({model, "5,61,2", "--gen", "4", "--mtp=3"});
+      RunModel({model, "5,61,2", "--gen", "4", "--mtp=3"});
   EXPECT_EQ(result.exit_code, 0) << result.err;
   EXPECT_THAT(result.err, HasSubstr("has no prediction layer"));
   EXPECT_THAT(result.err, HasSubstr("decoding goes on without it"));
@@ -99,7 +94,7 @@ TEST(Mtp, AModelWithoutTheLayerDecodesPlainlyAfterOneLine) {
 TEST(Mtp, ModesThatDoNotDraftSaySo) {
   const std::string config = TemporaryDirectory() + "/p.yaml";
   testing::WriteFile(config, "version: 1\ndrafter: {kind: glm4moe_mtp}\n");
-  const ProgramResult result = Fucina(
+  const ProgramResult result = RunModel(
       {"--config", config, kAtlasGlm, "60,61,62", "--gen", "4", "--bench=2"});
   EXPECT_EQ(result.exit_code, 0) << result.err;
   EXPECT_THAT(result.err, HasSubstr("drafter 'glm4moe_mtp' is not used: "
@@ -108,15 +103,15 @@ TEST(Mtp, ModesThatDoNotDraftSaySo) {
 
 TEST(Mtp, WrongUsesAreRefused) {
   const ProgramResult other =
-      Fucina({"--chat", "Hello", "--no-think", "--mtp"});  // a qwen3 model
+      RunModel({"--chat", "Hello", "--no-think", "--mtp"});  // a qwen3 model
   EXPECT_EQ(other.exit_code, 2);
   EXPECT_THAT(other.err, HasSubstr("of glm4moe models only"));
   for (const char* depth : {"--mtp=0", "--mtp=9", "--mtp=x"}) {
-    const ProgramResult wrong = Fucina({kAtlasGlm, "--chat", "Hello", depth});
+    const ProgramResult wrong = RunModel({kAtlasGlm, "--chat", "Hello", depth});
     EXPECT_EQ(wrong.exit_code, 2) << depth;
     EXPECT_THAT(wrong.err, HasSubstr("depth")) << depth;
   }
-  const ProgramResult mode = Fucina({kAtlasGlm, "1,2,3", "--mtp"});
+  const ProgramResult mode = RunModel({kAtlasGlm, "1,2,3", "--mtp"});
   EXPECT_EQ(mode.exit_code, 2);
   EXPECT_THAT(mode.err, HasSubstr("--mtp goes with --chat, --repl and --gen"));
 }

@@ -131,6 +131,12 @@ ProgramResult RunFucina(const std::vector<std::string>& args,
   return Run(argv, options);
 }
 
+ProgramResult RunModel(std::vector<std::string> args,
+                       const ProgramOptions& options) {
+  args.insert(args.begin(), "run");
+  return RunFucina(args, options);
+}
+
 ProgramResult RunShell(const std::string& command,
                        const ProgramOptions& options) {
   ProgramOptions with_path = options;

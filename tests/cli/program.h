@@ -26,6 +26,10 @@ struct ProgramOptions {
 ProgramResult RunFucina(const std::vector<std::string>& args,
                         const ProgramOptions& options = {});
 
+// The same for `fucina run`.
+ProgramResult RunModel(std::vector<std::string> args,
+                       const ProgramOptions& options = {});
+
 // The same for a shell command; the build's bin/ comes first in PATH.
 ProgramResult RunShell(const std::string& command,
                        const ProgramOptions& options = {});
