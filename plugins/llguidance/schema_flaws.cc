@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cmath>
 #include <cstddef>
+#include <numeric>
 
 #include "absl/strings/strip.h"
 
@@ -108,6 +109,28 @@ bool ExclusiveBounds::Add(absl::string_view key, double value) {
       }
     }
   }
+  return true;
+}
+
+bool Multiples::Add(double value) {
+  // The engine's own way from a double to a decimal, so that it is the same.
+  value = std::abs(value);
+  int decimals = 0;
+  for (; value != std::floor(value) && decimals <= kMaxDecimals; ++decimals) {
+    value *= 10;
+  }
+  if (decimals > kMaxDecimals || value > static_cast<double>(kMax)) {
+    return false;
+  }
+  auto steps = static_cast<std::uint64_t>(value);
+  // Only zero is a multiple of zero.
+  if (steps == 0 || !fits_) return true;
+  for (; decimals < decimals_; ++decimals) steps *= 10;
+  for (; decimals_ < decimals; ++decimals_) common_ *= 10;
+  fits_ = steps <= kMaxCommon && common_ <= kMaxCommon;
+  if (!fits_) return true;
+  common_ = std::lcm(common_, steps);
+  fits_ = common_ <= kMaxCommon;
   return true;
 }
 

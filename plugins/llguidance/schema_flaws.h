@@ -5,6 +5,7 @@
 // replies against an independent validator: recognised here, so that it is
 // refused or avoided.
 
+#include <cstdint>
 #include <set>
 
 #include "absl/strings/string_view.h"
@@ -39,6 +40,30 @@ class ExclusiveBounds {
 
   Side sides_[2];  // above zero and below
   bool all_exclusive_ = false;
+};
+
+// Finds values of multipleOf with which the engine's 32 bits overflow, which it
+// does not look for: of 65537 and 65539 in one allOf it made 262147, and it
+// wrote numbers that are no multiple of 4000000000.
+class Multiples {
+ public:
+  static constexpr int kMaxDecimals = 8;
+  // The largest without its decimal point: the remainder of a number so far is
+  // taken times ten, plus a digit times ten to the power of the decimals.
+  static constexpr std::uint64_t kMax = (4294967295 - 900000000) / 10;
+  // The largest least common multiple of values that may meet: two of them are
+  // multiplied.
+  static constexpr std::uint64_t kMaxCommon = 65535;
+
+  // Whether the engine can count in steps of `value`.
+  bool Add(double value);
+  // Whether it can where several of them govern one number.
+  bool CanMeet() const { return fits_; }
+
+ private:
+  std::uint64_t common_ = 1;  // the least common multiple without its point
+  int decimals_ = 0;          // of it
+  bool fits_ = true;          // within kMaxCommon so far
 };
 
 }  // namespace fucina::llguidance

@@ -110,6 +110,11 @@ inline constexpr absl::string_view kExclusive[] = {"exclusiveMaximum",
 inline constexpr absl::string_view kNumbers[] = {
     "exclusiveMaximum", "exclusiveMinimum", "maximum", "minimum", "multipleOf"};
 inline constexpr absl::string_view kLiterals[] = {"const", "enum"};
+// With which several schemas may govern one value: these with any other
+// keyword beside them, and those for themselves.
+inline constexpr absl::string_view kAlternatives[] = {"$ref", "anyOf", "oneOf"};
+inline constexpr absl::string_view kConjunctions[] = {"allOf",
+                                                      "patternProperties"};
 
 inline bool IsOneOf(Names names, absl::string_view name) {
   return std::find(names.begin(), names.end(), name) != names.end();
@@ -214,6 +219,7 @@ class SchemaReader {
                        " of a schema that requires ", object.required,
                        " names is not supported: one name may come twice"));
     }
+    NoteConjunction(object.names);
     objects_.pop_back();
     return Close();
   }
@@ -247,6 +253,12 @@ class SchemaReader {
   bool root_is_schema() const { return root_is_schema_; }
   bool has_keys() const { return has_keys_; }
   bool has_guidance() const { return has_guidance_; }
+  // Where the last multipleOf is if several may govern one number and the
+  // engine could not count with all of them; else empty.
+  std::string lossy_multiple() const {
+    const bool meet = has_conjunction_ && (multiples_seen_ > 1 || has_ref_);
+    return meet && !multiples_.CanMeet() ? last_multiple_ : "";
+  }
   // Whether it names properties.
   bool has_names() const { return has_names_; }
   // Where a pattern LosesEscapes first, or empty.
@@ -276,6 +288,18 @@ class SchemaReader {
     if (numbered_literal_.empty() &&
         std::any_of(text.begin(), text.end(), is_numbered)) {
       numbered_literal_ = at_.Pointer();
+    }
+  }
+  void NoteConjunction(const std::set<std::string>& names) {
+    const auto has = [&names](absl::string_view name) {
+      return names.count(std::string(name)) > 0;
+    };
+    has_ref_ |= has("$ref");
+    has_conjunction_ |=
+        std::any_of(std::begin(kConjunctions), std::end(kConjunctions), has);
+    if (std::any_of(std::begin(kAlternatives), std::end(kAlternatives), has)) {
+      has_conjunction_ |=
+          std::count_if(std::begin(kKeywords), std::end(kKeywords), has) > 1;
     }
   }
   bool RefuseBounds() {
@@ -325,6 +349,18 @@ class SchemaReader {
                                  is_exclusive ? kMaxInteger - 1 : kMaxInteger));
     }
     if (!bounds_.Add(key_, value)) return RefuseBounds();
+    if (key_ == "multipleOf" && literal_depth_ == 0) {
+      ++multiples_seen_;
+      last_multiple_ = at_.Pointer();
+      if (!multiples_.Add(value)) {
+        return Refuse(absl::StrCat(
+            "the engine cannot count in steps of ", text, " (", last_multiple_,
+            "); multipleOf may have ", Multiples::kMaxDecimals,
+            " decimals and go up to ", Multiples::kMax,
+            " without its decimal point, and some fractions, as 0.07, it "
+            "cannot read"));
+      }
+    }
     if (key_ == "minProperties") objects_.back().min_properties = value;
     return Value();
   }
@@ -368,6 +404,11 @@ class SchemaReader {
   std::string quoted_literal_;
   std::string numbered_literal_;
   ExclusiveBounds bounds_;
+  Multiples multiples_;
+  int multiples_seen_ = 0;
+  std::string last_multiple_;
+  bool has_ref_ = false;
+  bool has_conjunction_ = false;  // where several schemas govern one value
   std::string error_;
   std::size_t position_ = 0;
   absl::Status status_;

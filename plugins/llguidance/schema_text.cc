@@ -177,6 +177,14 @@ absl::StatusOr<CompletedSchema> CompleteSchema(absl::string_view text,
         ""};
   }
   if (bare == "false") return CompletedSchema{std::string(bare), ""};
+  if (const std::string place = reader.lossy_multiple(); !place.empty()) {
+    return absl::InvalidArgumentError(absl::StrCat(
+        "several multipleOf may govern one number (the last is at ", place,
+        "), and their least common multiple without its decimal point is more "
+        "than ",
+        Multiples::kMaxCommon,
+        ", with which the engine cannot count; write one of them instead"));
+  }
   FUCINA_RETURN_IF_ERROR(CheckLiterals(reader));
   FUCINA_ASSIGN_OR_RETURN(std::string schema,
                           WithGuidance(text, reader, compact));

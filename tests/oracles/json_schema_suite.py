@@ -35,8 +35,8 @@ jsonschema._keywords.re = regex
 DRAFT = "tests/draft2020-12"
 PROMPT = "Describe Spain as JSON."
 # For schemas whose replies to the first seldom end: free text and lists end
-# sooner where something short is asked for.
-MORE_PROMPTS = ["Describe France as JSON.", "One digit:"]
+# sooner where something short is asked for, and a word behind quotes.
+MORE_PROMPTS = ["Describe France as JSON.", "One digit:", '"a"', 'a"b"c"d"e"']
 # The formats that the engine knows.
 FORMATS = ["date", "date-time", "duration", "email", "hostname", "ipv4", "ipv6",
            "time", "uri", "uuid"]

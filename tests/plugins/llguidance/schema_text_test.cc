@@ -1,7 +1,9 @@
 // JSON schemas as texts: what they say and the engine would not do.
 
+#include <cstdint>
 #include <nlohmann/json.hpp>
 
+#include "absl/strings/str_format.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
 #include "plugins/llguidance/grammar_text.h"
@@ -76,14 +78,6 @@ TEST_F(SchemaText, NumbersThatWouldBeRoundedAreRefused) {
   ASSERT_TRUE(made.ok()) << made.status();
   EXPECT_TRUE(Feed(**made, toy_.rows, "9007199254740992"));
   EXPECT_TRUE((*made)->IsComplete());
-}
-
-// 65537 * 65539 is 2^32 + 262147: the engine's product was 262147.
-TEST_F(SchemaText, AnOverflowOfTheEngineIsAnError) {
-  EXPECT_EQ(SchemaRefusal(
-                R"({"allOf":[{"type":"integer","multipleOf":65537},
-                       {"multipleOf":65539}]})"),
-            "the engine fails at it (attempt to multiply with overflow)");
 }
 
 TEST_F(SchemaText, TwoValuesOfOneNameAreRefused) {
@@ -199,6 +193,85 @@ class Flaws : public SchemaText {
     return made.ok() && testing::Accepts(**made, *toy_.tokenizer, document);
   }
 };
+
+// 65537 * 65539 is 2^32 + 262147: the engine's product was 262147.
+TEST_F(Flaws, MultiplesThatMeetAreBounded) {
+  const auto refusal = [](const char* place) {
+    return absl::StrCat(
+        "several multipleOf may govern one number (the last is at ", place,
+        "), and their least common multiple without its decimal point is more "
+        "than 65535, with which the engine cannot count; write one of them "
+        "instead");
+  };
+  EXPECT_EQ(SchemaRefusal(
+                R"({"allOf":[{"type":"integer","multipleOf":65537},
+                       {"multipleOf":65539}]})"),
+            refusal("#/allOf/1/multipleOf"));
+  EXPECT_EQ(
+      SchemaRefusal(R"({"multipleOf":0.01,"anyOf":[{"multipleOf":656}]})"),
+      refusal("#/anyOf/0/multipleOf"));
+  EXPECT_EQ(SchemaRefusal(R"({"type":"object","patternProperties":{
+                                "a":{"multipleOf":70000}},
+                              "properties":{"a":{"multipleOf":3}}})"),
+            refusal("#/properties/a/multipleOf"));
+  // One value twice, through references.
+  EXPECT_EQ(SchemaRefusal(R"({"allOf":[{"$ref":"#/$defs/a"},
+                                       {"$ref":"#/$defs/a"}],
+                              "$defs":{"a":{"multipleOf":100000}}})"),
+            refusal("#/$defs/a/multipleOf"));
+  // Those that do not meet, and those that may.
+  for (const char* schema :
+       {R"({"properties":{"a":{"multipleOf":70000},
+                          "b":{"multipleOf":0.01}}})",
+        R"({"properties":{"a":{"$ref":"#/$defs/a","title":"A"},
+                          "b":{"multipleOf":0.01}},
+            "$defs":{"a":{"multipleOf":70000}}})",
+        R"({"anyOf":[{"multipleOf":70000},{"multipleOf":0.01}],"title":"t"})",
+        R"({"allOf":[{"type":"integer"},{"multipleOf":100000}]})",
+        R"({"allOf":[{"multipleOf":257},{"multipleOf":255}]})",
+        R"({"allOf":[{"const":{"multipleOf":70000}},{"multipleOf":0.01}]})"}) {
+    EXPECT_EQ(Refusal("json_schema", schema), "accepted") << schema;
+  }
+  const std::string largest =
+      R"({"allOf":[{"type":"number","multipleOf":257},{"multipleOf":255},
+                   {"multipleOf":65535}]})";
+  EXPECT_TRUE(Takes(largest, "65535"));
+  EXPECT_TRUE(Takes(largest, "-131070"));
+  EXPECT_FALSE(Takes(largest, "257"));
+  EXPECT_FALSE(Takes(largest, "65534"));
+}
+
+// The engine wrote 813 where multiples of 4000000000 were asked for.
+TEST_F(Flaws, StepsThatTheEngineCannotCountAreRefused) {
+  const auto refusal = [](const char* number) {
+    return absl::StrCat("the engine cannot count in steps of ", number,
+                        " (#/multipleOf); multipleOf may have 8 decimals and "
+                        "go up to 339496729 without its decimal point, and "
+                        "some fractions, as 0.07, it cannot read");
+  };
+  for (const char* number : {"4000000000", "339496730", "1e-9", "0.000000001",
+                             "3.39496731", "0.07", "0.123456789"}) {
+    EXPECT_EQ(SchemaRefusal(absl::StrCat("{\"multipleOf\":", number, "}")),
+              refusal(number));
+  }
+  // Large ones, against multiples written as texts.
+  const std::string whole = R"({"type":"integer","multipleOf":300000000})";
+  const std::string fine = R"({"type":"number","multipleOf":0.00000125})";
+  for (const std::int64_t factor :
+       std::vector<std::int64_t>{1, 7, 10, 99, 8589934592}) {
+    const std::int64_t multiple = factor * 300000000;
+    EXPECT_TRUE(Takes(whole, absl::StrCat(multiple))) << multiple;
+    EXPECT_TRUE(Takes(whole, absl::StrCat("-", multiple))) << multiple;
+    EXPECT_FALSE(Takes(whole, absl::StrCat(multiple + 1))) << multiple;
+    EXPECT_FALSE(Takes(whole, absl::StrCat(multiple + 100000000)));
+    const auto decimal = [](std::int64_t units) {
+      return absl::StrFormat("%d.%08d", units / 100000000, units % 100000000);
+    };
+    EXPECT_TRUE(Takes(fine, decimal(factor * 125))) << factor;
+    EXPECT_FALSE(Takes(fine, decimal(factor * 125 + 25))) << factor;
+    EXPECT_FALSE(Takes(fine, decimal(factor * 125 - 1))) << factor;
+  }
+}
 
 TEST_F(Flaws, ExclusiveIntegersNextToAnotherBoundAreRefused) {
   const auto refusal = [](const char* place) {
