@@ -47,7 +47,7 @@ void PrintFigures(const Reply& reply, const Drafter* drafter) {
     absl::StrAppend(&line, "; drafts ", DraftFigures(stats, *drafter));
   }
   if (stats.masks.count() > 0) {
-    absl::StrAppend(&line, "; constraint ", ConstraintFigures(stats));
+    absl::StrAppend(&line, "; constraint ", ConstraintFigures(stats, reply.complete));
   }
   absl::StrAppend(&line, "; ended by ",
                   reply.stop_index >= 0 ? absl::string_view("stop string")

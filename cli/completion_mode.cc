@@ -111,7 +111,7 @@ absl::Status RunCompletion(Decoder& decoder, const Tokenizer* tokenizer,
     out << "drafts: " << DraftFigures(stats, *options.drafter) << "\n";
   }
   if (options.constraint != nullptr) {
-    out << "constraint: " << ConstraintFigures(stats) << "\n";
+    out << "constraint: " << ConstraintFigures(stats, options.constraint->IsComplete()) << "\n";
   }
   out << prefill_profile << profile.Line("decode profile avg ms/token", steps);
   out << "generated " << generated.size() << ":";

@@ -9,8 +9,9 @@
 
 namespace fucina::cli {
 
-// "42 masks, 31 us each (p99 180 us, max 210 us), 12 tokens forced".
-std::string ConstraintFigures(const GenerationStats& stats);
+// "42 masks, 31 us each (p99 180 us, max 210 us), 12 tokens forced, complete".
+// `complete`: whether the reply satisfies it.
+std::string ConstraintFigures(const GenerationStats& stats, bool complete);
 
 }  // namespace fucina::cli
 

@@ -1,6 +1,7 @@
 #include "registry/pipeline.h"
 
 #include <algorithm>
+#include <chrono>
 #include <limits>
 #include <map>
 #include <utility>
@@ -278,6 +279,7 @@ absl::Status Builder::CompileConstraint() {
   }
   FUCINA_ASSIGN_OR_RETURN(const Options options,
                           ResolveOptions(what, kind.options, texts));
+  const auto start = std::chrono::steady_clock::now();
   auto constraint = Guarded(*(*found)->plugin, what,
                             [&] { return kind.make(*p_.tokenizer, options); });
   if (!constraint.ok()) {
@@ -287,6 +289,10 @@ absl::Status Builder::CompileConstraint() {
     return BrokeContract(*(*found)->plugin, "it made no constraint");
   }
   p_.constraint = *std::move(constraint);
+  p_.report.constraint = wanted.kind;
+  p_.report.constraint_seconds =
+      std::chrono::duration<double>(std::chrono::steady_clock::now() - start)
+          .count();
   return absl::OkStatus();
 }
 

@@ -57,6 +57,8 @@ struct StartupReport {
   std::string chat_template;  // its name, or why there is none
   SamplerConfig sampler;      // of a conversation
   std::string sampler_source;
+  std::string constraint;         // its kind, empty without one
+  double constraint_seconds = 0;  // to make it
 };
 
 // "qwen3 by libfucina_qwen3.so 1.0.0 | q4_k 310 MiB, … | …": one line.

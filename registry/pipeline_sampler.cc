@@ -115,7 +115,12 @@ std::string StartupLine(const StartupReport& r) {
       " | template ", Printable(r.chat_template), " | sampling temp ",
       s.temperature, ", top-k ", s.top_k, ", top-p ", s.top_p, ", min-p ",
       s.min_p, ", repeat ", s.repeat_penalty, ", seed ", s.seed, " (",
-      r.sampler_source, ")");
+      r.sampler_source, ")",
+      r.constraint.empty()
+          ? ""
+          : absl::StrFormat(" | constraint %s, compiled in %.1f ms",
+                            Printable(r.constraint),
+                            r.constraint_seconds * 1e3));
 }
 
 }  // namespace fucina

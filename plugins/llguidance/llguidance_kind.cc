@@ -1,6 +1,7 @@
 #include "llguidance_kind.h"
 
 #include <algorithm>
+#include <string>
 
 #include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
@@ -108,12 +109,15 @@ absl::StatusOr<std::unique_ptr<Constraint>> Make(const Tokenizer& tokenizer,
 }  // namespace
 
 const ConstraintKind& LlguidanceKind() {
-  static constexpr ConstraintKind kKind = {
-      .name = "llguidance",
-      .summary = "replies that satisfy a JSON schema, grammar or expression",
-      .options = kOptions,
-      .make = &Make};
-  return kKind;
+  static const std::string summary =
+      absl::StrCat("replies that satisfy a JSON schema, grammar or expression, "
+                   "by ",
+                   EngineVersion());
+  static const ConstraintKind kind = {.name = "llguidance",
+                                      .summary = summary,
+                                      .options = kOptions,
+                                      .make = &Make};
+  return kind;
 }
 
 }  // namespace fucina::llguidance

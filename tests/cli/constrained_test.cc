@@ -18,6 +18,7 @@ using ::testing::HasSubstr;
 using ::testing::Not;
 using testing::ProgramOptions;
 using testing::ProgramResult;
+using testing::RunFucina;
 using testing::RunModel;
 using testing::TemporaryDirectory;
 using testing::WriteFile;
@@ -224,11 +225,24 @@ TEST(Constrained, DraftingChangesNoReplyAndForcesTokens) {
   ASSERT_TRUE(std::regex_search(
       figures.err, match,
       std::regex("constraint ([0-9]+) masks, ([0-9]+) us each \\(p99 ([0-9]+) "
-                 "us, max ([0-9]+) us\\), ([0-9]+) tokens forced")))
+                 "us, max ([0-9]+) us\\), ([0-9]+) tokens forced, complete;")))
       << figures.err;
   EXPECT_LE(std::stoi(match[2]), std::stoi(match[4])) << figures.err;
   EXPECT_LE(std::stoi(match[3]), std::stoi(match[4])) << figures.err;
   EXPECT_GE(std::stoi(match[5]), 3) << figures.err;
+  ASSERT_TRUE(std::regex_search(
+      figures.err, match,
+      std::regex(" \\| constraint llguidance, compiled in ([0-9.]+) ms\n")))
+      << figures.err;
+  EXPECT_GT(std::stod(match[1]), 0);
+  EXPECT_THAT(
+      RunModel({"--prompt", "x", "--gen", "3", "--regex", "[a-z]{9}"}).out,
+      HasSubstr(" tokens forced, incomplete\n"));
+}
+
+TEST(Constrained, TheListOfPluginsNamesTheEngine) {
+  EXPECT_THAT(RunFucina({"plugins"}).out,
+              HasSubstr("by llguidance@1.8.0 derivre@"));
 }
 
 TEST(Constrained, APipelineFileSaysTheSame) {
