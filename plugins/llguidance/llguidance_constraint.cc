@@ -63,6 +63,13 @@ absl::Status LlguidanceConstraint::Accept(TokenId token) {
   }
   if (llg_matcher_consume_token(matcher_.get(), static_cast<LlgToken>(token)) !=
       0) {
+    // A text token that was made a stop: the mask allows it as the only
+    // spelling of what must come.
+    if (engine_->IsStop(token)) {
+      return Fail(absl::StrCat("the grammar needs the text of token ", token,
+                               ", which ends a reply; choose another stop "
+                               "token"));
+    }
     return Fail(ErrorOf(matcher_.get()));
   }
   accepted_.push_back(token);

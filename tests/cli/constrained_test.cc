@@ -240,6 +240,20 @@ TEST(Constrained, DraftingChangesNoReplyAndForcesTokens) {
       HasSubstr(" tokens forced, incomplete\n"));
 }
 
+TEST(Constrained, AStopTokenThatTheGrammarNeedsIsNamed) {
+  std::vector<std::string> args = {"--prompt", "x",       "--gen",
+                                   "5",        "--regex", "a"};
+  // Token 64 is "a".
+  EXPECT_THAT(RunModel(args).out, HasSubstr("\ngenerated 2: 64 "));
+  args.insert(args.end(), {"--stop", "64"});
+  const ProgramResult result = RunModel(args);
+  EXPECT_EQ(result.exit_code, 1);
+  EXPECT_THAT(result.err,
+              HasSubstr("constraint failed: the grammar needs the text of "
+                        "token 64, which ends a reply; choose another stop "
+                        "token"));
+}
+
 TEST(Constrained, TheListOfPluginsNamesTheEngine) {
   EXPECT_THAT(RunFucina({"plugins"}).out,
               HasSubstr("by llguidance@1.8.0 derivre@"));
