@@ -226,6 +226,8 @@ constexpr ConfigSwitch kSwitches[] = {
     {"--no-spec-gate", "drafter.gate", "false",
      "draft whether it pays or not; for measurements"},
     {"--no-think", "chat.thinking", "false", "switch the model's thinking off"},
+    {"--no-memory-check", "memory_check", "false",
+     "load what memory seems too small for"},
 };
 
 constexpr absl::string_view kOptionPrefixes[] = {

@@ -60,6 +60,7 @@ class Builder {
 
   Pipeline& p_;
   const MemorySources& memory_;
+  OptionTexts family_texts_;  // as given
   Options family_options_;
   const Registered<AdapterSource>* adapter_ = nullptr;
   Options adapter_options_;
@@ -182,7 +183,8 @@ absl::Status Builder::PassOn(absl::string_view name, const std::string& value,
 
 absl::Status Builder::CheckOptions() {
   const Family& family = p_.family->descriptor;
-  OptionTexts options = p_.config.options;
+  OptionTexts& options = family_texts_;
+  options = p_.config.options;
   FUCINA_RETURN_IF_ERROR(
       PassOn(kCacheTypeOption, p_.config.cache_type, options));
   FUCINA_RETURN_IF_ERROR(
@@ -331,6 +333,14 @@ absl::Status Builder::LoadDecoder() {
   auto decoder = Guarded(plugin, what, [&] {
     return family.load(*p_.file, *p_.pool, family_options_);
   });
+  if (const std::string option = BlamedOption(decoder.status());
+      !option.empty()) {
+    const auto text = family_texts_.find(option);
+    return absl::InvalidArgumentError(absl::StrCat(
+        text == family_texts_.end() ? std::string()
+                                    : text->second.origin.Text() + ": ",
+        decoder.status().message()));
+  }
   if (!decoder.ok()) return BlameFile(decoder.status());
   if (*decoder == nullptr) return BrokeContract(plugin, "it made no decoder");
   p_.decoder = *std::move(decoder);
@@ -468,10 +478,11 @@ absl::Status Builder::ReadReferences() {
 
 absl::Status Builder::ChooseSampler() {
   const bool thinking = MayThink(p_);
-  FUCINA_ASSIGN_OR_RETURN(
-      p_.report.sampler,
-      ChatSampler(p_.config, p_.family->descriptor.chat, *p_.file, thinking,
-                  &p_.report.sampler_source));
+  // Only advice of the family or the file can be wrong here.
+  auto sampler = ChatSampler(p_.config, p_.family->descriptor.chat, *p_.file,
+                             thinking, &p_.report.sampler_source);
+  if (!sampler.ok()) return BlameFile(sampler.status());
+  p_.report.sampler = *sampler;
   if (thinking && p_.report.sampler.temperature == 0) {
     p_.notes.push_back(
         "greedy sampling while the model thinks tends to repeat itself");
@@ -516,7 +527,11 @@ absl::StatusOr<std::unique_ptr<Pipeline>> BuildPipeline(
   pipeline->config = std::move(config);
   pipeline->memory = memory;
   Builder builder(*pipeline, memory);
-  if (depth != PipelineDepth::kFile) {
+  // A plugin or family that is named is looked up even where it is not needed.
+  const bool finds_family = depth != PipelineDepth::kFile ||
+                            pipeline->config.plugins.has_value() ||
+                            !pipeline->config.family.empty();
+  if (finds_family) {
     pipeline->registry = std::move(registry);
     if (pipeline->registry == nullptr) {
       FUCINA_ASSIGN_OR_RETURN(pipeline->registry,
@@ -524,9 +539,7 @@ absl::StatusOr<std::unique_ptr<Pipeline>> BuildPipeline(
     }
   }
   FUCINA_RETURN_IF_ERROR(builder.OpenFile());
-  if (depth != PipelineDepth::kFile) {
-    FUCINA_RETURN_IF_ERROR(builder.ChooseFamily());
-  }
+  if (finds_family) FUCINA_RETURN_IF_ERROR(builder.ChooseFamily());
   FUCINA_RETURN_IF_ERROR(builder.ReadText());
   if (depth == PipelineDepth::kFile) return pipeline;
 

@@ -189,7 +189,7 @@ class Reader {
     const auto add = [&](absl::string_view name) {
       if (!absl::ConsumePrefix(&name, prefix) || name.empty()) return;
       std::string member(name.substr(0, name.find('.')));
-      if (members.empty() || members.back() != member) {
+      if (std::find(members.begin(), members.end(), member) == members.end()) {
         members.push_back(std::move(member));
       }
     };

@@ -7,11 +7,13 @@
 #include <fstream>
 #include <iterator>
 #include <memory>
+#include <optional>
 #include <string>
 #include <utility>
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
+#include "absl/strings/strip.h"
 #include "fucina/diag/printable.h"
 #include "fucina/diag/status_macros.h"
 #include "registry/plugin_calls.h"
@@ -40,6 +42,24 @@ absl::StatusOr<std::string> ReadTextFile(const std::string& path) {
         absl::StrCat("'", Printable(path), "' cannot be read"));
   }
   return text;
+}
+
+// 'enable_thinking' among the arguments is the same switch as chat.thinking:
+// the sampling that goes with it follows, and the two may not differ.
+absl::Status ReadThinkingArgument(PipelineConfig& config) {
+  FUCINA_ASSIGN_OR_RETURN(
+      const std::optional<bool> argument,
+      ChatTemplate::ThinkingArgument(config.chat.template_arguments));
+  if (!argument.has_value()) return absl::OkStatus();
+  if (config.chat.thinking.value_or(*argument) != *argument) {
+    return absl::InvalidArgumentError(absl::StrCat(
+        config.Blame("chat.template_arguments"), "'enable_thinking' is ",
+        *argument ? "true" : "false", ", which contradicts ",
+        absl::StripSuffix(config.Blame("chat.thinking"), ": "),
+        "; give one of them"));
+  }
+  config.chat.thinking = argument;
+  return absl::OkStatus();
 }
 
 }  // namespace
@@ -84,6 +104,7 @@ absl::Status ReadChatTemplate(Pipeline& pipeline) {
       return Prefixed(pipeline.config.Blame("chat.template_arguments"),
                       prompt.status());
     }
+    FUCINA_RETURN_IF_ERROR(ReadThinkingArgument(pipeline.config));
   }
   if (pipeline.config.chat.thinking == false &&
       pipeline.chat_template != nullptr &&

@@ -6,6 +6,7 @@
 #include <utility>
 
 #include "absl/strings/ascii.h"
+#include "absl/strings/cord.h"
 #include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
@@ -15,6 +16,8 @@
 
 namespace fucina {
 namespace {
+
+constexpr char kOptionPayload[] = "fucina.option";
 
 int EditDistance(absl::string_view a, absl::string_view b) {
   std::vector<int> row(b.size() + 1);
@@ -144,6 +147,16 @@ const std::string& Options::GetString(absl::string_view name) const {
 const std::vector<std::string>& Options::GetStringList(
     absl::string_view name) const {
   return std::get<std::vector<std::string>>(Get(name));
+}
+
+absl::Status BlameOption(absl::string_view option, absl::Status status) {
+  if (!status.ok()) status.SetPayload(kOptionPayload, absl::Cord(option));
+  return status;
+}
+
+std::string BlamedOption(const absl::Status& status) {
+  const auto option = status.GetPayload(kOptionPayload);
+  return option.has_value() ? std::string(*option) : std::string();
 }
 
 std::string NearestName(absl::string_view name,

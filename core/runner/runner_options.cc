@@ -25,8 +25,9 @@ constexpr OptionSpec kSpecs[] = {
 
 absl::Status Error(absl::string_view option, absl::string_view found,
                    absl::string_view expected) {
-  return absl::InvalidArgumentError(absl::StrCat(
-      "option '", option, "' is '", found, "'; expected ", expected));
+  return BlameOption(option, absl::InvalidArgumentError(absl::StrCat(
+                                 "option '", option, "' is '", found,
+                                 "'; expected ", expected)));
 }
 
 absl::StatusOr<std::optional<KernelLevel>> ParseLevel(const std::string& text) {
@@ -47,9 +48,11 @@ absl::StatusOr<std::optional<KernelLevel>> ParseLevel(const std::string& text) {
       if (KernelsFor(known) == nullptr) continue;
       absl::StrAppend(&names, names.empty() ? "" : ", ", Name(known));
     }
-    return absl::FailedPreconditionError(absl::StrCat(
-        "option 'kernel_level' is '", text,
-        "', which this processor does not support; it has ", names));
+    return BlameOption(
+        "kernel_level",
+        absl::FailedPreconditionError(absl::StrCat(
+            "option 'kernel_level' is '", text,
+            "', which this processor does not support; it has ", names)));
   }
   return level;
 }
@@ -77,9 +80,11 @@ absl::StatusOr<RunnerOptions> ParseRunnerOptions(const Options& options) {
   } else if (cache == "f32") {
     parsed.cache_type = DType::kF32;
   } else if (cache == "q8_0") {
-    return absl::UnimplementedError(
-        "option 'cache_type' is 'q8_0', which this runner does not have yet; "
-        "use f16 or f32");
+    return BlameOption(
+        "cache_type",
+        absl::UnimplementedError(
+            "option 'cache_type' is 'q8_0', which this runner does not have "
+            "yet; use f16 or f32"));
   } else {
     return Error("cache_type", cache, "f16 or f32");
   }

@@ -319,6 +319,20 @@ absl::StatusOr<std::unique_ptr<ChatTemplate>> ChatTemplate::BuiltIn(
                    "'; there are: ", absl::StrJoin(BuiltInNames(), ", ")));
 }
 
+absl::StatusOr<std::optional<bool>> ChatTemplate::ThinkingArgument(
+    string_view arguments_json) {
+  FUCINA_ASSIGN_OR_RETURN(const Value arguments,
+                          ParseJson("template arguments", arguments_json));
+  std::optional<bool> thinking;
+  if (arguments.kind() != Value::Kind::kMap) return thinking;
+  for (const auto& [key, value] : arguments.map()) {
+    if (key == "enable_thinking" && value.kind() == Value::Kind::kBool) {
+      thinking = value.bool_value();
+    }
+  }
+  return thinking;
+}
+
 std::span<const string_view> ChatTemplate::BuiltInNames() {
   static const auto& names = *new std::vector<string_view>([] {
     std::vector<string_view> out;

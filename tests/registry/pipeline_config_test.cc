@@ -232,6 +232,12 @@ TEST(PipelineConfig, UnknownKeysAreRefusedWithLineAndNearest) {
   EXPECT_EQ(Refusal("version: 1\ndrafter: {what_is_this: 1}\n"),
             "p.yaml:2: unknown key 'what_is_this' in 'drafter'; known: kind, "
             "references, max_draft, costs, gate, options");
+  // Each known key once.
+  EXPECT_EQ(Refusal("version: 1\n<<: {threads: 3}\n"),
+            "p.yaml:2: unknown key '<<'; known: version, model, family, "
+            "plugins, threads, context, prefill_chunk, cache_type, "
+            "kernel_level, pre_tokenizer, log_level, memory_check, sampling, "
+            "chat, adapter, drafter, constraint, options");
 }
 
 TEST(PipelineConfig, KeysGivenTwiceAreRefused) {

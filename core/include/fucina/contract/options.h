@@ -63,6 +63,14 @@ class FUCINA_API Options {
   std::map<std::string, OptionValue> values_;
 };
 
+// Marks an error as that of an option's value. A `load` that refuses a value
+// returns it so, and the user hears of the flag or line that gave the value
+// instead of a model file that cannot be used.
+FUCINA_API absl::Status BlameOption(absl::string_view option,
+                                    absl::Status status);
+// The option that the error is marked with, or empty.
+FUCINA_API std::string BlamedOption(const absl::Status& status);
+
 // The candidate nearest to `name` by edit distance, or empty when none is near
 // enough to suggest.
 FUCINA_API std::string NearestName(absl::string_view name,

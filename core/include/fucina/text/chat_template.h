@@ -96,6 +96,11 @@ class FUCINA_API ChatTemplate {
       absl::string_view name, const ChatTokens& tokens = {});
   static std::span<const absl::string_view> BuiltInNames();
 
+  // What `arguments_json` says about thinking: its 'enable_thinking', if that
+  // is true or false. InvalidArgument for what is no JSON.
+  static absl::StatusOr<std::optional<bool>> ThinkingArgument(
+      absl::string_view arguments_json);
+
   // The texts of the file's special tokens; empty where it names none.
   static absl::StatusOr<ChatTokens> TokensFromGguf(const GgufFile& file);
 
