@@ -13,7 +13,7 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
 #include "absl/strings/strip.h"
-#include "cli/exit_code.h"
+#include "cli/output_file.h"
 #include "fucina/diag/printable.h"
 #include "fucina/version.h"
 
@@ -106,14 +106,7 @@ absl::Status WriteBenchReport(const std::string& path,
   report["peak_rss_bytes"] = std::int64_t{usage.ru_maxrss} * 1024;
   // None after a load from the page cache.
   report["major_page_faults"] = usage.ru_majflt;
-  std::ofstream out(path);
-  out << report.dump(2) << "\n";
-  out.close();
-  if (out.good()) return absl::OkStatus();
-  return WithExitCode(
-      absl::InvalidArgumentError(absl::StrCat(
-          "--bench-json: '", Printable(path), "' cannot be written")),
-      ExitCode::kMemory);
+  return WriteOutputFile("--bench-json", path, report.dump(2) + "\n");
 }
 
 }  // namespace fucina::cli

@@ -19,7 +19,7 @@ nlohmann::ordered_json RunFacts(const Pipeline& pipeline,
                                 double load_seconds);
 
 // Writes `figures` over `facts`, with the memory used so far, as one JSON
-// object. InvalidArgument naming `path` when it cannot be written.
+// object, as WriteOutputFile does, whose errors it returns.
 absl::Status WriteBenchReport(const std::string& path,
                               const nlohmann::ordered_json& facts,
                               const nlohmann::ordered_json& figures);

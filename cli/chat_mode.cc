@@ -1,6 +1,8 @@
 #include "cli/chat_mode.h"
 
+#include <cerrno>
 #include <cstdio>
+#include <cstring>
 #include <vector>
 
 #include "absl/strings/str_cat.h"
@@ -22,9 +24,10 @@ namespace {
 // From this share of the context on the user is told that it ends.
 constexpr double kContextWarning = 0.9;
 
-void Print(absl::string_view text) {
-  std::fwrite(text.data(), 1, text.size(), stdout);
-  std::fflush(stdout);
+// Whether all of it went out.
+bool Print(absl::string_view text) {
+  return std::fwrite(text.data(), 1, text.size(), stdout) == text.size() &&
+         std::fflush(stdout) == 0;
 }
 
 double PerSecond(int count, double ms) { return ms > 0 ? count * 1e3 / ms : 0; }
@@ -47,7 +50,8 @@ void PrintFigures(const Reply& reply, const Drafter* drafter) {
     absl::StrAppend(&line, "; drafts ", DraftFigures(stats, *drafter));
   }
   if (stats.masks.count() > 0) {
-    absl::StrAppend(&line, "; constraint ", ConstraintFigures(stats, reply.complete));
+    absl::StrAppend(&line, "; constraint ",
+                    ConstraintFigures(stats, reply.complete));
   }
   absl::StrAppend(&line, "; ended by ",
                   reply.stop_index >= 0 ? absl::string_view("stop string")
@@ -94,10 +98,14 @@ absl::StatusOr<Reply> Turn(Conversation& conversation,
   }
   Progress progress("reading the prompt");
   bool wrote = false;
+  int lost = 0;  // errno of standard output
   ReplyListener listener;
   listener.on_text = [&](absl::string_view text) {
     progress.Finish();
-    Print(text);
+    if (lost == 0 && !Print(text)) {
+      lost = errno;
+      interrupt.Raise();  // nobody reads the rest
+    }
     wrote = true;
   };
   listener.on_progress = [&](int done, int total) {
@@ -107,8 +115,14 @@ absl::StatusOr<Reply> Turn(Conversation& conversation,
   listener.cancel = &interrupt.flag();
   absl::StatusOr<Reply> reply = conversation.Send(message, listener);
   progress.Finish();
-  if (reply.ok() || wrote) Print("\n");
+  if ((reply.ok() || wrote) && lost == 0 && !Print("\n")) lost = errno;
   if (!reply.ok()) return reply;
+  if (lost != 0) {
+    return WithExitCode(
+        absl::ResourceExhaustedError(absl::StrCat(
+            "standard output cannot be written: ", std::strerror(lost))),
+        ExitCode::kMemory);
+  }
   for (const std::string& note : reply->notes) {
     std::fprintf(stderr, "fucina: note: %s\n", note.c_str());
   }
@@ -144,7 +158,9 @@ absl::Status RunRepl(Conversation& conversation, const ChatOptions& options,
   bool warned = false;
   std::string message;
   while (true) {
-    switch (editor.Read(message)) {
+    FUCINA_ASSIGN_OR_RETURN(const LineEditor::Event event,
+                            editor.Read(message));
+    switch (event) {
       case LineEditor::Event::kEnd:
         return absl::OkStatus();
       case LineEditor::Event::kInterrupted:
@@ -161,9 +177,11 @@ absl::Status RunRepl(Conversation& conversation, const ChatOptions& options,
       return absl::OkStatus();
     }
     // An error ends the turn, not the conversation; piped input has nobody to
-    // try again, so there it ends the run.
+    // try again, so there it ends the run, and so does a lost answer.
     if (!reply.ok()) {
-      if (!editor.interactive()) return reply.status();
+      if (!editor.interactive() || std::ferror(stdout) != 0) {
+        return reply.status();
+      }
       FUCINA_LOG(ERROR) << reply.status().message();
     }
     interrupt.Take();

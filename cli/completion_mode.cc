@@ -10,6 +10,7 @@
 #include "cli/draft_figures.h"
 #include "cli/exit_code.h"
 #include "cli/logits_file.h"
+#include "cli/output_file.h"
 #include "cli/profile.h"
 #include "cli/progress.h"
 #include "fucina/chat/conversation.h"  // NeverSampled
@@ -22,15 +23,9 @@ namespace {
 
 absl::Status WriteTokens(const std::string& path,
                          std::span<const TokenId> tokens) {
-  std::FILE* file = std::fopen(path.c_str(), "wb");
-  const bool written =
-      file != nullptr && std::fwrite(tokens.data(), sizeof(TokenId),
-                                     tokens.size(), file) == tokens.size();
-  const bool closed = file != nullptr && std::fclose(file) == 0;
-  if (written && closed) return absl::OkStatus();
-  return WithExitCode(
-      absl::InvalidArgumentError(absl::StrCat(path, ": cannot be written")),
-      ExitCode::kMemory);
+  return WriteOutputFile("--tokens-out", path,
+                         {reinterpret_cast<const char*>(tokens.data()),
+                          tokens.size() * sizeof(TokenId)});
 }
 
 }  // namespace
@@ -39,6 +34,7 @@ absl::Status RunCompletion(Decoder& decoder, const Tokenizer* tokenizer,
                            std::span<const TokenId> prompt,
                            const CompletionOptions& options,
                            std::ostream& out) {
+  // The caller made sure that it is an int.
   const int capacity = options.capacity > 0 ? options.capacity
                                             : static_cast<int>(prompt.size()) +
                                                   options.max_tokens;
@@ -111,7 +107,8 @@ absl::Status RunCompletion(Decoder& decoder, const Tokenizer* tokenizer,
     out << "drafts: " << DraftFigures(stats, *options.drafter) << "\n";
   }
   if (options.constraint != nullptr) {
-    out << "constraint: " << ConstraintFigures(stats, options.constraint->IsComplete()) << "\n";
+    out << "constraint: "
+        << ConstraintFigures(stats, options.constraint->IsComplete()) << "\n";
   }
   out << prefill_profile << profile.Line("decode profile avg ms/token", steps);
   out << "generated " << generated.size() << ":";
@@ -126,6 +123,13 @@ absl::Status RunCompletion(Decoder& decoder, const Tokenizer* tokenizer,
       FUCINA_LOG(WARNING) << "the model wrote an end token and was made to go "
                              "on; --stop ID ends the run there";
     }
+  }
+  if (sequence.finish_reason() == FinishReason::kContextFull) {
+    out.flush();
+    FUCINA_LOG(WARNING) << "the context of " << capacity
+                        << " tokens is full after " << generated.size()
+                        << " of the " << options.max_tokens
+                        << " tokens asked for; raise --ctx";
   }
   if (options.constraint != nullptr && !options.constraint->IsComplete()) {
     out.flush();

@@ -38,6 +38,10 @@ ExitCode ExitCodeOf(const absl::Status& status) {
     case absl::StatusCode::kNotFound:
     case absl::StatusCode::kOutOfRange:
     case absl::StatusCode::kAlreadyExists:
+    // A plugin that was named and that others can write to, or that was built
+    // for another fucina.
+    case absl::StatusCode::kPermissionDenied:
+    case absl::StatusCode::kFailedPrecondition:
       return ExitCode::kUsage;
     default:
       return ExitCode::kFailure;

@@ -80,8 +80,7 @@ absl::Status RunForward(Decoder& decoder, std::span<const TokenId> tokens,
       << profile.Line("profile avg ms", options.repeat);
 
   if (!options.logits_out.empty()) {
-    FUCINA_RETURN_IF_ERROR(WithExitCode(WriteLogits(options.logits_out, logits),
-                                        ExitCode::kUsage));
+    FUCINA_RETURN_IF_ERROR(WriteLogits(options.logits_out, logits));
     out << "logits: " << options.logits_out << "\n";
   }
   if (!reference.empty()) {

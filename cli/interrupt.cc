@@ -37,6 +37,8 @@ Interrupt::~Interrupt() {
 
 const std::atomic<bool>& Interrupt::flag() const { return raised; }
 
+void Interrupt::Raise() { raised = true; }
+
 bool Interrupt::Take() { return raised.exchange(false); }
 
 }  // namespace fucina::cli

@@ -18,6 +18,8 @@ class Interrupt {
 
   // Raised by the key; pass it to what should stop.
   const std::atomic<bool>& flag() const;
+  // Raises it as the key does.
+  void Raise();
   // Lowers the flag and tells whether it was raised.
   bool Take();
 };

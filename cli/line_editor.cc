@@ -8,9 +8,13 @@
 #include <clocale>
 #include <cstdio>
 #include <cstdlib>
+#include <cstring>
 
+#include "absl/status/status.h"
 #include "absl/strings/match.h"
+#include "absl/strings/str_cat.h"
 #include "absl/strings/string_view.h"
+#include "cli/text_input.h"
 
 namespace fucina::cli {
 namespace {
@@ -100,7 +104,7 @@ struct LineEditor::Impl {
     return Event::kMessage;
   }
 
-  Event ReadPiped(std::string& message) {
+  absl::StatusOr<Event> ReadPiped(std::string& message) {
     message.clear();
     while (true) {
       const int c = std::getc(stdin);
@@ -110,10 +114,17 @@ struct LineEditor::Impl {
           std::clearerr(stdin);
           continue;
         }
+        if (std::ferror(stdin) != 0) {
+          return absl::NotFoundError(absl::StrCat(
+              "--repl: standard input cannot be read: ", std::strerror(errno)));
+        }
         return message.empty() ? Event::kEnd : Event::kMessage;
       }
       if (c == '\n') break;
       message.push_back(static_cast<char>(c));
+      if (message.size() > kMaxMessageBytes) {
+        return TooLong("--repl: a line of standard input", kMaxMessageBytes);
+      }
     }
     if (absl::EndsWith(message, "\r")) message.pop_back();
     return Event::kMessage;
@@ -150,8 +161,9 @@ LineEditor::~LineEditor() {
 
 bool LineEditor::interactive() const { return impl_->editor != nullptr; }
 
-LineEditor::Event LineEditor::Read(std::string& message) {
-  return interactive() ? impl_->ReadTyped(message) : impl_->ReadPiped(message);
+absl::StatusOr<LineEditor::Event> LineEditor::Read(std::string& message) {
+  if (interactive()) return impl_->ReadTyped(message);
+  return impl_->ReadPiped(message);
 }
 
 }  // namespace fucina::cli

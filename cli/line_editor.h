@@ -9,6 +9,7 @@
 #include <memory>
 #include <string>
 
+#include "absl/status/statusor.h"
 #include "cli/interrupt.h"
 
 namespace fucina::cli {
@@ -25,8 +26,10 @@ class LineEditor {
 
   // Whether a person types.
   bool interactive() const;
-  // The next message, without its line end. Any bytes are accepted.
-  Event Read(std::string& message);
+  // The next message, without its line end. Any bytes are accepted. NotFound
+  // when standard input cannot be read, InvalidArgument for a line that is
+  // longer than any message may be.
+  absl::StatusOr<Event> Read(std::string& message);
 
  private:
   struct Impl;

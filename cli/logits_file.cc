@@ -13,8 +13,10 @@
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
+#include "cli/output_file.h"
 #include "fucina/decode/sampler.h"
 #include "fucina/diag/check.h"
+#include "fucina/diag/printable.h"
 
 namespace fucina::cli {
 namespace {
@@ -27,13 +29,9 @@ struct CloseFile {
 };
 using File = std::unique_ptr<std::FILE, CloseFile>;
 
-absl::Status SystemError(absl::string_view path, absl::string_view what) {
-  const std::string message =
-      absl::StrCat(path, ": ", what, ": ", std::strerror(errno));
-  if (errno == ENOSPC || errno == EDQUOT) {
-    return absl::ResourceExhaustedError(message);
-  }
-  return absl::InvalidArgumentError(message);
+absl::Status Unreadable(absl::string_view where) {
+  return absl::InvalidArgumentError(
+      absl::StrCat(where, ": cannot be read: ", std::strerror(errno)));
 }
 
 int Overlap(std::span<const float> a, std::span<const float> b, int count) {
@@ -54,48 +52,38 @@ double LogSumExp(std::span<const float> row) {
 
 }  // namespace
 
-absl::Status WriteLogits(absl::string_view path,
+absl::Status WriteLogits(const std::string& path,
                          std::span<const float> logits) {
-  const std::string final_path(path);
-  const std::string temporary = absl::StrCat(path, ".tmp");
-  File file(std::fopen(temporary.c_str(), "wb"));
-  if (file == nullptr) return SystemError(path, "cannot be written");
-  const bool written = std::fwrite(logits.data(), sizeof(float), logits.size(),
-                                   file.get()) == logits.size() &&
-                       std::fflush(file.get()) == 0;
-  if (!written || std::rename(temporary.c_str(), final_path.c_str()) != 0) {
-    const absl::Status status = SystemError(path, "cannot be written");
-    std::remove(temporary.c_str());
-    return status;
-  }
-  return absl::OkStatus();
+  return WriteOutputFile("--logits-out", path,
+                         {reinterpret_cast<const char*>(logits.data()),
+                          logits.size() * sizeof(float)});
 }
 
 absl::StatusOr<std::vector<float>> ReadLogits(absl::string_view path,
                                               int vocab_size) {
   const std::string name(path);
+  const std::string where =
+      absl::StrCat("--compare-logits: '", Printable(path), "'");
   struct stat info = {};
-  if (stat(name.c_str(), &info) != 0) {
-    return SystemError(path, "cannot be read");
-  }
+  if (stat(name.c_str(), &info) != 0) return Unreadable(where);
   if (!S_ISREG(info.st_mode)) {
     return absl::InvalidArgumentError(
-        absl::StrCat(path, ": not a regular file"));
+        absl::StrCat(where, ": not a regular file"));
   }
   const auto expected = static_cast<std::int64_t>(vocab_size) *
                         static_cast<std::int64_t>(sizeof(float));
   if (info.st_size != expected) {
     return absl::InvalidArgumentError(
-        absl::StrCat(path, ": expected ", vocab_size, " f32 logits (", expected,
-                     " bytes), found ", info.st_size,
+        absl::StrCat(where, ": expected ", vocab_size, " f32 logits (",
+                     expected, " bytes), found ", info.st_size,
                      " bytes; it belongs to another model or is cut"));
   }
   File file(std::fopen(name.c_str(), "rb"));
-  if (file == nullptr) return SystemError(path, "cannot be read");
+  if (file == nullptr) return Unreadable(where);
   std::vector<float> logits(static_cast<std::size_t>(vocab_size));
   if (std::fread(logits.data(), sizeof(float), logits.size(), file.get()) !=
       logits.size()) {
-    return SystemError(path, "cannot be read");
+    return Unreadable(where);
   }
   return logits;
 }

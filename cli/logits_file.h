@@ -17,8 +17,9 @@
 
 namespace fucina::cli {
 
-// Writes `logits` to `path`, whole or not at all (temporary name, then rename).
-absl::Status WriteLogits(absl::string_view path, std::span<const float> logits);
+// Writes `logits` as WriteOutputFile does, whose errors it returns.
+absl::Status WriteLogits(const std::string& path,
+                         std::span<const float> logits);
 
 // Reads a dump of `vocab_size` values; the message names the path and both
 // sizes.

@@ -14,11 +14,14 @@
 #include "cli/inspect_command.h"
 #include "cli/plugins_command.h"
 #include "cli/run_command.h"
+#include "cli/standard_streams.h"
 #include "cli/version_command.h"
 #include "fucina/contract/options.h"
+#include "fucina/diag/printable.h"
 
 namespace {
 
+using fucina::Printable;
 using fucina::cli::ExitCode;
 
 constexpr char kUsage[] =
@@ -31,6 +34,7 @@ commands:
   inspect   show what a model file holds
   plugins   list plugins, what they offer and what was refused
   version   version, binary interface and instruction sets (also --version)
+  help      this text, or the help of a command
 
 Start with:   fucina run --chat "What is the capital of France?" --no-think
 More:         fucina COMMAND --help
@@ -45,14 +49,23 @@ absl::Status Dispatch(const std::string& command,
     return fucina::cli::RunVersion(args, std::cout);
   }
   if (command == "help" || command == "--help" || command == "-h") {
-    std::cout << kUsage;
-    return absl::OkStatus();
+    if (args.empty()) {
+      std::cout << kUsage;
+      return absl::OkStatus();
+    }
+    if (command == "help" && args.size() == 1 && args[0] != "help") {
+      const std::string flag = "--help";
+      return Dispatch(args[0], {&flag, 1});
+    }
+    return absl::InvalidArgumentError(
+        absl::StrCat("unexpected argument of ", command, ": ",
+                     Printable(args.back()), "; expected at most a command"));
   }
   const std::vector<std::string> known = {"run", "inspect", "plugins",
                                           "version", "help"};
   const std::string nearest = fucina::NearestName(command, known);
   return absl::InvalidArgumentError(absl::StrCat(
-      "unknown command: ", command,
+      "unknown command: ", Printable(command),
       nearest.empty() ? std::string("; see fucina --help")
                       : absl::StrCat("; did you mean '", nearest, "'")));
 }
@@ -82,6 +95,7 @@ int Main(int argc, char** argv) {
 }  // namespace
 
 int main(int argc, char** argv) {
+  fucina::cli::OccupyClosedStreams();
   try {
     return Main(argc, argv);
   } catch (const std::bad_alloc&) {

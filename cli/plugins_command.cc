@@ -41,7 +41,7 @@ absl::StatusOr<Arguments> Parse(std::span<const std::string> args) {
       parsed.verbose = true;
     } else if (arg == "--json") {
       parsed.json = true;
-    } else if (arg == "--help") {
+    } else if (arg == "--help" || arg == "-h") {
       parsed.help = true;
     } else if (arg == "--plugin" || absl::ConsumePrefix(&arg, "--plugin=")) {
       std::string value(arg);

@@ -3,9 +3,8 @@
 #include <algorithm>
 #include <chrono>
 #include <cstdio>
-#include <fstream>
 #include <iostream>
-#include <iterator>
+#include <limits>
 #include <memory>
 #include <nlohmann/json.hpp>
 #include <optional>
@@ -15,6 +14,7 @@
 
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
+#include "absl/strings/str_format.h"
 #include "absl/strings/strip.h"
 #include "cli/bench_mode.h"
 #include "cli/bench_report.h"
@@ -25,10 +25,12 @@
 #include "cli/forward_mode.h"
 #include "cli/info_mode.h"
 #include "cli/interrupt.h"
+#include "cli/output_file.h"
 #include "cli/progress.h"
 #include "cli/run_flags.h"
 #include "cli/spec_modes.h"
 #include "cli/streams_mode.h"
+#include "cli/text_input.h"
 #include "cli/token_ids.h"
 #include "cli/verify_modes.h"
 #include "fucina/chat/conversation.h"
@@ -36,6 +38,7 @@
 #include "fucina/diag/printable.h"
 #include "fucina/diag/status_macros.h"
 #include "registry/config_keys.h"
+#include "registry/memory_plan.h"
 #include "registry/pipeline.h"
 
 namespace fucina::cli {
@@ -44,17 +47,6 @@ namespace {
 double SecondsSince(std::chrono::steady_clock::time_point start) {
   return std::chrono::duration<double>(std::chrono::steady_clock::now() - start)
       .count();
-}
-
-absl::StatusOr<std::string> ReadText(const std::string& path,
-                                     absl::string_view flag) {
-  std::ifstream in(path, std::ios::binary);
-  std::string text(std::istreambuf_iterator<char>(in), {});
-  if (!in.is_open() || in.bad()) {
-    return absl::NotFoundError(
-        absl::StrCat(flag, ": '", Printable(path), "' cannot be read"));
-  }
-  return text;
 }
 
 // A text file as a message: a byte order mark and Windows line ends mean
@@ -73,10 +65,12 @@ std::string AsMessage(std::string text) {
 absl::StatusOr<std::string> ChatMessageText(const std::string& argument) {
   std::string message = argument;
   if (argument == "-") {
-    message =
-        AsMessage(std::string(std::istreambuf_iterator<char>(std::cin), {}));
+    FUCINA_ASSIGN_OR_RETURN(message,
+                            ReadStandardInput("--chat", kMaxMessageBytes));
+    message = AsMessage(std::move(message));
   } else if (absl::StartsWith(argument, "@")) {
-    FUCINA_ASSIGN_OR_RETURN(message, ReadText(argument.substr(1), "--chat"));
+    FUCINA_ASSIGN_OR_RETURN(
+        message, ReadTextFile(argument.substr(1), "--chat", kMaxMessageBytes));
     message = AsMessage(std::move(message));
   }
   if (absl::StripAsciiWhitespace(message).empty()) {
@@ -137,6 +131,65 @@ absl::StatusOr<std::vector<std::vector<TokenId>>> PromptTokens(
       "no input: give token ids, --ids-file or --prompt TEXT");
 }
 
+// A token that the model does not have would never stop anything.
+absl::Status CheckStopTokens(const Pipeline& pipeline) {
+  const int vocab_size = pipeline.decoder->info().vocab_size;
+  for (const int id : pipeline.config.chat.stop_tokens) {
+    if (id < vocab_size) continue;
+    return absl::InvalidArgumentError(absl::StrCat(
+        pipeline.config.Blame("chat.stop_tokens"), "stop token id ", id,
+        " out of range: the model has ids 0 to ", vocab_size - 1));
+  }
+  return absl::OkStatus();
+}
+
+// Whether states for what the modes of a prompt will write can be had.
+absl::Status CheckLength(const RunFlags& flags, const Pipeline& pipeline,
+                         std::span<const std::vector<TokenId>> prompts) {
+  const std::pair<absl::string_view, std::optional<int>> lengths[] = {
+      {"--gen", flags.generate},
+      {"--verify-cache", flags.verify_cache},
+      {"--verify-batch", flags.verify_batch},
+      {"--verify-spec", flags.verify_spec}};
+  const DecoderInfo& info = pipeline.decoder->info();
+  for (const auto& [flag, length] : lengths) {
+    if (!length.has_value()) continue;
+    std::size_t longest = 0;
+    for (const auto& prompt : prompts) {
+      longest = std::max(longest, prompt.size());
+    }
+    const std::int64_t whole = static_cast<std::int64_t>(longest) + *length;
+    // A context that was asked for bounds --gen and was found to fit.
+    const int asked = flags.generate.has_value() ? pipeline.config.context : 0;
+    const std::int64_t tokens =
+        asked > 0 ? std::int64_t{asked} : whole + flags.bench_depth;
+    // A double has room for the product.
+    const double bytes = static_cast<double>(info.state_bytes_per_token) *
+                         static_cast<double>(tokens) * flags.streams;
+    const AvailableMemory available = ReadAvailableMemory(pipeline.memory);
+    if (tokens > std::numeric_limits<int>::max() - 64 ||
+        (pipeline.config.memory_check &&
+         bytes > static_cast<double>(available.bytes))) {
+      return absl::ResourceExhaustedError(absl::StrFormat(
+          "%s: %d tokens%s need %.1f GiB for keys and values, %s are available "
+          "(%s)",
+          flag, tokens,
+          flags.streams > 1
+              ? absl::StrCat(" of each of ", flags.streams, " sequences")
+              : "",
+          bytes / (1 << 30), HumanBytes(available.bytes), available.reason));
+    }
+    if (flags.generate.has_value() && asked == 0 &&
+        tokens > info.context_length) {
+      FUCINA_LOG(WARNING) << flag << ": " << tokens
+                          << " tokens with the prompt are more than the "
+                          << info.context_length
+                          << " this model was trained for; expect worse text";
+    }
+  }
+  return absl::OkStatus();
+}
+
 // Errors of the configuration end with 2, errors of the model file with 3.
 absl::Status Marked(const absl::Status& status) {
   return BlamesModelFile(status) ? WithExitCode(status, ExitCode::kFile)
@@ -144,7 +197,7 @@ absl::Status Marked(const absl::Status& status) {
 }
 
 absl::Status RunConversation(const RunFlags& flags, const Pipeline& pipeline,
-                             const std::string& message, Interrupt& interrupt) {
+                             const std::string& message) {
   if (pipeline.chat_template == nullptr) {
     return WithExitCode(pipeline.chat_template_status, ExitCode::kFile);
   }
@@ -179,6 +232,7 @@ absl::Status RunConversation(const RunFlags& flags, const Pipeline& pipeline,
   const ChatOptions chat = {.quiet = flags.quiet,
                             .show_prompt = flags.show_prompt,
                             .drafter = drafter.get()};
+  Interrupt interrupt;
   return flags.repl ? RunRepl(*conversation, chat, interrupt)
                     : RunChat(*conversation, message, chat, interrupt);
 }
@@ -211,13 +265,14 @@ std::vector<TokenId> StopTokens(const Pipeline& pipeline) {
 // --gen and --bench with its repetitions or streams.
 absl::Status RunMeasured(const RunFlags& flags, const Pipeline& pipeline,
                          std::span<const std::vector<TokenId>> prompts,
-                         double load_seconds, std::span<const std::string> args,
-                         Interrupt& interrupt) {
+                         double load_seconds,
+                         std::span<const std::string> args) {
   if (pipeline.drafter_kind != nullptr && flags.streams == 1) {
     FUCINA_LOG(WARNING) << "drafter '" << pipeline.drafter_kind->descriptor.name
                         << "' is not used: --bench does not draft";
   }
   const nlohmann::ordered_json facts = RunFacts(pipeline, args, load_seconds);
+  Interrupt interrupt;
   const GenerationOptions generation =
       GenerationOf(flags, pipeline, load_seconds, interrupt);
   if (flags.streams > 1) {
@@ -245,10 +300,11 @@ absl::Status RunMeasured(const RunFlags& flags, const Pipeline& pipeline,
 
 absl::Status RunPromptMode(const RunFlags& flags, const Pipeline& pipeline,
                            std::span<const std::vector<TokenId>> prompts,
-                           double load_seconds, Interrupt& interrupt) {
+                           double load_seconds) {
   const std::vector<TokenId>& tokens = prompts[0];
   Decoder& decoder = *pipeline.decoder;
   if (flags.generate.has_value()) {
+    Interrupt interrupt;
     CompletionOptions options{
         GenerationOf(flags, pipeline, load_seconds, interrupt)};
     options.stop_tokens = StopTokens(pipeline);
@@ -322,12 +378,21 @@ absl::Status RunRun(std::span<const std::string> args) {
   }
   std::optional<std::string> text;
   if (flags.tokenize.has_value()) {
-    FUCINA_ASSIGN_OR_RETURN(text, ReadText(*flags.tokenize, "--tokenize"));
+    FUCINA_ASSIGN_OR_RETURN(
+        text, ReadTextFile(*flags.tokenize, "--tokenize", kMaxTextBytes));
   }
   std::vector<std::vector<TokenId>> ids_of_files;
   for (const std::string& path : flags.ids_files) {
     FUCINA_ASSIGN_OR_RETURN(ids_of_files.emplace_back(),
                             ReadTokenIds(path, "--ids-file"));
+  }
+  const std::pair<absl::string_view, const std::string&> outputs[] = {
+      {"--tokens-out", flags.tokens_out},
+      {"--logits-out", flags.logits_out},
+      {"--bench-json", flags.bench_json}};
+  for (const auto& [flag, path] : outputs) {
+    if (path.empty()) continue;
+    FUCINA_RETURN_IF_ERROR(CheckOutputFile(flag, path));
   }
   const bool embedded = flags.config.model.empty();
   if (embedded) {
@@ -365,20 +430,19 @@ absl::Status RunRun(std::span<const std::string> args) {
       std::cerr << "fucina: note: " << note << "\n";
     }
   }
-  Interrupt interrupt;
+  FUCINA_RETURN_IF_ERROR(CheckStopTokens(pipeline));
   if (flags.chat.has_value() || flags.repl) {
-    return NamePlugin(pipeline,
-                      RunConversation(flags, pipeline, message, interrupt));
+    return NamePlugin(pipeline, RunConversation(flags, pipeline, message));
   }
   FUCINA_ASSIGN_OR_RETURN(
       const std::vector<std::vector<TokenId>> prompts,
       PromptTokens(flags, pipeline, std::move(ids_of_files)));
+  FUCINA_RETURN_IF_ERROR(CheckLength(flags, pipeline, prompts));
   const bool measured = flags.bench > 1 || flags.streams > 1;
   return NamePlugin(
-      pipeline,
-      measured
-          ? RunMeasured(flags, pipeline, prompts, load_seconds, args, interrupt)
-          : RunPromptMode(flags, pipeline, prompts, load_seconds, interrupt));
+      pipeline, measured
+                    ? RunMeasured(flags, pipeline, prompts, load_seconds, args)
+                    : RunPromptMode(flags, pipeline, prompts, load_seconds));
 }
 
 }  // namespace fucina::cli

@@ -2,7 +2,8 @@
 
 #include <CLI/CLI.hpp>
 #include <algorithm>
-#include <deque>
+#include <cstdint>
+#include <iterator>
 #include <limits>
 #include <map>
 
@@ -15,6 +16,7 @@
 #include "cli/streams_mode.h"  // kMaxStreams
 #include "cli/token_ids.h"
 #include "fucina/contract/options.h"
+#include "fucina/diag/printable.h"
 #include "fucina/diag/status_macros.h"
 #include "registry/config_keys.h"
 
@@ -46,8 +48,8 @@ family's own short prompt is used. --flag VALUE and --flag=VALUE mean the same; 
 given wins; -- ends the flags. A flag wins over the pipeline file of --config.
 Answers go to standard output, everything else to standard error.
 
-exit status: 0 success, 2 wrong usage or configuration, 3 a file cannot be used
-or a comparison failed, 4 not enough memory or disk, 130 interrupted, 1 anything
+exit status: 0 success, 2 wrong usage or configuration, 3 the model file cannot be
+used or a comparison failed, 4 not enough memory or disk, 130 interrupted, 1 anything
 else
 )";
 
@@ -164,16 +166,22 @@ class Given {
     if (it == values_.end() || it->second.empty()) return std::nullopt;
     return it->second.back();
   }
-  absl::StatusOr<std::optional<int>> Int(absl::string_view flag,
-                                         int min) const {
+  absl::StatusOr<std::optional<int>> Int(
+      absl::string_view flag, int min,
+      int max = std::numeric_limits<int>::max()) const {
     const std::optional<std::string> text = Last(flag);
     if (!text.has_value()) return std::optional<int>();
-    int value = 0;
-    if (!absl::SimpleAtoi(*text, &value) || value < min) {
+    std::int64_t value = 0;
+    const bool is_integer = absl::SimpleAtoi(*text, &value);
+    if (!is_integer || value < min) {
       return Usage(absl::StrCat(flag, ": expected an integer of at least ", min,
-                                ", found '", *text, "'"));
+                                ", found '", Printable(*text), "'"));
     }
-    return std::optional<int>(value);
+    if (value > max) {
+      return Usage(
+          absl::StrCat(flag, ": expected at most ", max, ", found ", value));
+    }
+    return std::optional<int>(static_cast<int>(value));
   }
   absl::StatusOr<double> Limit(absl::string_view flag) const {
     const std::optional<std::string> text = Last(flag);
@@ -183,7 +191,7 @@ class Given {
       return Usage(absl::StrCat(flag,
                                 ": expected a number of at least 0, "
                                 "found '",
-                                *text, "'"));
+                                Printable(*text), "'"));
     }
     return value;
   }
@@ -222,27 +230,27 @@ absl::Status Given::Parse(std::span<const std::string> args) {
   for (const ConfigSwitch& flag : ConfigSwitches()) add_switch(flag.flag);
 
   // The parser would take the next argument as the value of "--flag=", and the
-  // value of "--switch=value" as a number of times.
-  for (const std::string& arg : args) {
-    if (arg == "--") break;
-    const std::string name = arg.substr(0, arg.find('='));
+  // value of "--switch=value" as a number of times. A value may look like
+  // either and stays as it is.
+  std::vector<std::string> reversed(args.rbegin(), args.rend());
+  for (auto arg = reversed.rbegin(); arg != reversed.rend(); ++arg) {
+    if (*arg == "--") break;
+    if (*arg == "-h") *arg = "--help";
+    // The only flag whose value may be left out.
+    if (*arg == "--mtp") *arg = absl::StrCat("--mtp=", kUsualMtpDepth);
+    const std::size_t equals = arg->find('=');
+    const std::string name = arg->substr(0, equals);
     const auto known = options.find(name);
-    if (name != arg && known != options.end() &&
-        known->second->get_expected_max() == 0) {
+    if (known == options.end()) continue;
+    const bool takes_value = known->second->get_expected_max() > 0;
+    if (equals == std::string::npos) {
+      if (takes_value && std::next(arg) != reversed.rend()) ++arg;
+    } else if (!takes_value) {
       return Usage(absl::StrCat(name, " takes no value"));
-    }
-    if (absl::StartsWith(arg, "--") && absl::EndsWith(arg, "=") &&
-        options.count(arg.substr(0, arg.size() - 1)) > 0) {
-      return Usage(
-          absl::StrCat("missing value for ", arg.substr(0, arg.size() - 1)));
+    } else if (equals + 1 == arg->size()) {
+      return Usage(absl::StrCat("missing value for ", name));
     }
   }
-  std::vector<std::string> reversed(args.rbegin(), args.rend());
-  // The only flag whose value may be left out.
-  const auto ended_at = std::find(reversed.begin(), reversed.end(), "--");
-  std::replace(ended_at == reversed.end() ? reversed.begin() : ended_at,
-               reversed.end(), std::string("--mtp"),
-               absl::StrCat("--mtp=", kUsualMtpDepth));
   try {
     app.parse(reversed);
   } catch (const CLI::ArgumentMismatch& error) {
@@ -264,7 +272,7 @@ absl::Status Given::Parse(std::span<const std::string> args) {
       const std::string name = arg.substr(0, arg.find('='));
       const std::string nearest = NearestName(name, AllFlags());
       return Usage(absl::StrCat(
-          "unknown flag: ", name,
+          "unknown flag: ", Printable(name),
           nearest.empty() ? std::string("; see fucina run --help")
                           : absl::StrCat("; did you mean '", nearest, "'")));
     } else {
@@ -304,8 +312,8 @@ absl::Status FillConfig(const Given& given, PipelineConfig& config) {
     const std::pair<std::string, std::string> parts =
         absl::StrSplit(option, absl::MaxSplits('=', 1));
     if (parts.first.empty() || !absl::StrContains(option, '=')) {
-      return Usage(
-          absl::StrCat("--option: expected NAME=VALUE, found '", option, "'"));
+      return Usage(absl::StrCat("--option: expected NAME=VALUE, found '",
+                                Printable(option), "'"));
     }
     FUCINA_RETURN_IF_ERROR(Set(config, absl::StrCat("options.", parts.first),
                                parts.second, origin("--option")));
@@ -335,8 +343,8 @@ absl::Status FillConfig(const Given& given, PipelineConfig& config) {
   if (!given.positional().empty()) {
     const std::string& model = given.positional()[0];
     if (given.Has("--model")) {
-      return Usage(
-          absl::StrCat("the model is given twice: --model and '", model, "'"));
+      return Usage(absl::StrCat("the model is given twice: --model and '",
+                                Printable(model), "'"));
     }
     FUCINA_RETURN_IF_ERROR(Set(config, "model", model, origin("MODEL")));
   }
@@ -372,6 +380,11 @@ absl::Status CheckCombination(const Given& given, const RunFlags& flags) {
   constexpr char kWhereConstrained[] =
       "--chat, --repl, --gen and --check-grammar";
 
+  // These two are added to a command line that would do something else.
+  const bool any_mode = flags.check_grammar || flags.dump_config;
+  const bool samples = conversation || generate || any_mode;
+  constexpr char kWhereSampled[] = "--chat, --repl and --gen";
+
   const bool drafts = conversation || flags.dump_config ||
                       (generate && (!bench || streams)) ||
                       flags.verify_spec.has_value();
@@ -405,6 +418,19 @@ absl::Status CheckCombination(const Given& given, const RunFlags& flags) {
        "modes that read a "
        "prompt"},
       {"--show-prompt", conversation, "--chat and --repl"},
+      {"--temp", samples, kWhereSampled},
+      {"--top-k", samples, kWhereSampled},
+      {"--top-p", samples, kWhereSampled},
+      {"--min-p", samples, kWhereSampled},
+      {"--repeat-penalty", samples, kWhereSampled},
+      {"--seed", samples, kWhereSampled},
+      {"--stop", samples, kWhereSampled},
+      {"--chat-template", conversation || flags.info || any_mode,
+       "--chat, --repl and --info"},
+      {"--template-arguments", conversation || flags.info || any_mode,
+       "--chat, --repl and --info"},
+      {"--option", !flags.info && !flags.tokenize.has_value(),
+       "modes that load the model"},
       {"--system", conversation || flags.dump_config, "--chat and --repl"},
       {"--no-think", conversation || flags.dump_config, "--chat and --repl"},
       {"--stop-string", conversation || flags.dump_config, "--chat and --repl"},
@@ -437,6 +463,19 @@ absl::Status CheckCombination(const Given& given, const RunFlags& flags) {
     if (given.Has(rule.flag) && !rule.fits) {
       return Usage(absl::StrCat(rule.flag, " goes with ", rule.where, " only"));
     }
+  }
+  // The first of these would be done and the others forgotten.
+  for (const char* first : {"--tokenize", "--info"}) {
+    if (!given.Has(first)) continue;
+    for (const char* second : {"--info", "--check-grammar", "--chat", "--repl",
+                               "--gen", "--verify-cache", "--verify-batch",
+                               "--verify-spec", "--spec-bench"}) {
+      if (second == absl::string_view(first) || !given.Has(second)) continue;
+      return Usage(absl::StrCat(first, " and ", second, " exclude each other"));
+    }
+  }
+  if (conversation && given.Has("--gen") && given.Has("--max-tokens")) {
+    return Usage("--gen and --max-tokens are both the longest reply; give one");
   }
   if (given.Has("--verify-cache") + given.Has("--verify-batch") +
           given.Has("--verify-spec") + given.Has("--spec-bench") >
@@ -510,7 +549,8 @@ absl::StatusOr<RunFlags> ParseRunFlags(std::span<const std::string> args) {
   flags.help = given.Has("--help");
   if (flags.help) return flags;
   if (given.positional().size() > 2) {
-    return Usage(absl::StrCat("unexpected argument '", given.positional()[2],
+    return Usage(absl::StrCat("unexpected argument '",
+                              Printable(given.positional()[2]),
                               "'; expected MODEL and TOKEN-IDS at most"));
   }
   FUCINA_RETURN_IF_ERROR(FillConfig(given, flags.config));
@@ -545,12 +585,8 @@ absl::StatusOr<RunFlags> ParseRunFlags(std::span<const std::string> args) {
   flags.bench_depth = depth.value_or(0);
   flags.bench_json = given.Last("--bench-json").value_or("");
   FUCINA_ASSIGN_OR_RETURN(const std::optional<int> streams,
-                          given.Int("--streams", 1));
+                          given.Int("--streams", 1, kMaxStreams));
   flags.streams = streams.value_or(1);
-  if (flags.streams > kMaxStreams) {
-    return Usage(absl::StrCat("--streams: expected at most ", kMaxStreams,
-                              ", found ", flags.streams));
-  }
   if (flags.bench > 1 && !flags.generate.has_value() && OnlyBench(given)) {
     flags.generate = kBenchDecodeSteps + 1;
     flags.bench_prompt = true;
@@ -566,7 +602,7 @@ absl::StatusOr<RunFlags> ParseRunFlags(std::span<const std::string> args) {
   FUCINA_ASSIGN_OR_RETURN(flags.compare_limits.max_rms,
                           given.Limit("--max-rms"));
   FUCINA_ASSIGN_OR_RETURN(const std::optional<int> min_top5,
-                          given.Int("--min-top5", 0));
+                          given.Int("--min-top5", 0, 5));
   flags.compare_limits.min_top5 = min_top5.value_or(0);
   if (given.positional().size() == 2) {
     FUCINA_ASSIGN_OR_RETURN(flags.token_ids,

@@ -1,41 +1,18 @@
 #include "cli/token_ids.h"
 
-#include <fstream>
-
 #include "absl/status/status.h"
 #include "absl/strings/ascii.h"
 #include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_split.h"
+#include "cli/text_input.h"
 #include "fucina/diag/printable.h"
 #include "fucina/diag/status_macros.h"
 
 namespace fucina::cli {
 namespace {
 
-// Ten million ids of six digits; a mistaken file must not fill the memory.
-constexpr std::size_t kMaxBytes = std::size_t{64} << 20;
-
 bool IsSeparator(char c) { return c == ',' || absl::ascii_isspace(c); }
-
-absl::StatusOr<std::string> ReadSome(const std::string& path,
-                                     absl::string_view where) {
-  std::ifstream in(path, std::ios::binary);
-  std::string text;
-  std::vector<char> block(std::size_t{1} << 20);
-  while (in.good() && text.size() <= kMaxBytes) {
-    in.read(block.data(), static_cast<std::streamsize>(block.size()));
-    text.append(block.data(), static_cast<std::size_t>(in.gcount()));
-  }
-  if (!in.is_open() || in.bad()) {
-    return absl::NotFoundError(absl::StrCat(where, " cannot be read"));
-  }
-  if (text.size() > kMaxBytes) {
-    return absl::InvalidArgumentError(
-        absl::StrCat(where, " has more than 64 MiB; no prompt needs that"));
-  }
-  return text;
-}
 
 }  // namespace
 
@@ -47,7 +24,7 @@ absl::StatusOr<std::vector<TokenId>> ParseTokenIds(absl::string_view text) {
       return absl::InvalidArgumentError(
           absl::StrCat("invalid token list: expected ids separated by "
                        "commas, found '",
-                       part, "'"));
+                       Printable(part.substr(0, 32)), "'"));
     }
     ids.push_back(id);
   }
@@ -57,7 +34,8 @@ absl::StatusOr<std::vector<TokenId>> ParseTokenIds(absl::string_view text) {
 absl::StatusOr<std::vector<TokenId>> ReadTokenIds(const std::string& path,
                                                   absl::string_view flag) {
   const std::string where = absl::StrCat(flag, ": '", Printable(path), "'");
-  FUCINA_ASSIGN_OR_RETURN(const std::string text, ReadSome(path, where));
+  FUCINA_ASSIGN_OR_RETURN(const std::string text,
+                          ReadTextFile(path, flag, kMaxIdsBytes));
   std::vector<TokenId> ids;
   int line = 1;
   for (std::size_t at = 0; at < text.size();) {

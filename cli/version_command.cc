@@ -5,6 +5,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
+#include "fucina/diag/printable.h"
 #include "fucina/kernels/kernels.h"
 #include "fucina/parallel/thread_plan.h"
 #include "fucina/plugin/abi.h"
@@ -17,15 +18,16 @@ absl::Status RunVersion(std::span<const std::string> args, std::ostream& out) {
   for (const std::string& arg : args) {
     if (arg == "--json") {
       json = true;
-    } else if (arg == "--help") {
+    } else if (arg == "--help" || arg == "-h") {
       out << "usage: fucina version [--json]\n\n"
              "Prints the version, the binary interface that plugins must "
              "match,\n"
              "and the instruction sets this machine can run, best first.\n";
       return absl::OkStatus();
     } else {
-      return absl::InvalidArgumentError(absl::StrCat(
-          "unknown flag: ", arg, "; fucina version takes --json only"));
+      return absl::InvalidArgumentError(
+          absl::StrCat("unknown flag: ", Printable(arg),
+                       "; fucina version takes --json only"));
     }
   }
   std::vector<std::string> levels;
