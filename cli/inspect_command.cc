@@ -41,6 +41,7 @@ struct InspectOptions {
 absl::StatusOr<InspectOptions> ParseArgs(std::span<const std::string> args) {
   InspectOptions options;
   bool flags_end = false;
+  bool given = false;
   for (const std::string& arg : args) {
     if (!flags_end && arg == "--") {
       flags_end = true;
@@ -63,7 +64,11 @@ absl::StatusOr<InspectOptions> ParseArgs(std::span<const std::string> args) {
           "' and '", Printable(arg), "'"));
     } else {
       options.path = arg;
+      given = true;
     }
+  }
+  if (given && options.path.empty()) {
+    return absl::InvalidArgumentError("inspect: expected a file, found ''");
   }
   if (options.path.empty() && !options.help) {
     return absl::InvalidArgumentError(

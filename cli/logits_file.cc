@@ -8,6 +8,7 @@
 #include <cmath>
 #include <cstdio>
 #include <cstring>
+#include <limits>
 #include <memory>
 #include <numeric>
 
@@ -155,6 +156,12 @@ LogitComparison Compare(std::span<const float> ours,
     for (std::size_t i = 0; i < ours.size(); ++i) {
       const double log_p = reference[i] - log_reference;
       result.kl += std::exp(log_p) * (log_p - (ours[i] - log_ours));
+    }
+  } else {
+    // A comparison with NaN is false: the figures would look like good ones.
+    for (double* figure : {&result.max_abs, &result.mean_abs, &result.rms,
+                           &result.cosine, &result.kl}) {
+      *figure = std::numeric_limits<double>::quiet_NaN();
     }
   }
   return result;

@@ -11,6 +11,7 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/string_view.h"
 #include "cli/exit_code.h"
+#include "cli/file_fault.h"
 #include "cli/inspect_command.h"
 #include "cli/plugins_command.h"
 #include "cli/run_command.h"
@@ -96,6 +97,7 @@ int Main(int argc, char** argv) {
 
 int main(int argc, char** argv) {
   fucina::cli::OccupyClosedStreams();
+  fucina::cli::ReportFileFaults("");
   try {
     return Main(argc, argv);
   } catch (const std::bad_alloc&) {

@@ -22,6 +22,7 @@
 #include "cli/completion_mode.h"
 #include "cli/embedded_model.h"
 #include "cli/exit_code.h"
+#include "cli/file_fault.h"
 #include "cli/forward_mode.h"
 #include "cli/info_mode.h"
 #include "cli/interrupt.h"
@@ -146,46 +147,49 @@ absl::Status CheckStopTokens(const Pipeline& pipeline) {
 // Whether states for what the modes of a prompt will write can be had.
 absl::Status CheckLength(const RunFlags& flags, const Pipeline& pipeline,
                          std::span<const std::vector<TokenId>> prompts) {
+  absl::string_view what = "the prompt";
+  int written = 0;
   const std::pair<absl::string_view, std::optional<int>> lengths[] = {
       {"--gen", flags.generate},
       {"--verify-cache", flags.verify_cache},
       {"--verify-batch", flags.verify_batch},
       {"--verify-spec", flags.verify_spec}};
-  const DecoderInfo& info = pipeline.decoder->info();
   for (const auto& [flag, length] : lengths) {
     if (!length.has_value()) continue;
-    std::size_t longest = 0;
-    for (const auto& prompt : prompts) {
-      longest = std::max(longest, prompt.size());
-    }
-    const std::int64_t whole = static_cast<std::int64_t>(longest) + *length;
-    // A context that was asked for bounds --gen and was found to fit.
-    const int asked = flags.generate.has_value() ? pipeline.config.context : 0;
-    const std::int64_t tokens =
-        asked > 0 ? std::int64_t{asked} : whole + flags.bench_depth;
-    // A double has room for the product.
-    const double bytes = static_cast<double>(info.state_bytes_per_token) *
-                         static_cast<double>(tokens) * flags.streams;
-    const AvailableMemory available = ReadAvailableMemory(pipeline.memory);
-    if (tokens > std::numeric_limits<int>::max() - 64 ||
-        (pipeline.config.memory_check &&
-         bytes > static_cast<double>(available.bytes))) {
-      return absl::ResourceExhaustedError(absl::StrFormat(
-          "%s: %d tokens%s need %.1f GiB for keys and values, %s are available "
-          "(%s)",
-          flag, tokens,
-          flags.streams > 1
-              ? absl::StrCat(" of each of ", flags.streams, " sequences")
-              : "",
-          bytes / (1 << 30), HumanBytes(available.bytes), available.reason));
-    }
-    if (flags.generate.has_value() && asked == 0 &&
-        tokens > info.context_length) {
-      FUCINA_LOG(WARNING) << flag << ": " << tokens
-                          << " tokens with the prompt are more than the "
-                          << info.context_length
-                          << " this model was trained for; expect worse text";
-    }
+    what = flag;
+    written = *length;
+  }
+  std::size_t longest = 0;
+  for (const auto& prompt : prompts) longest = std::max(longest, prompt.size());
+  // A context that was asked for bounds --gen and was found to fit.
+  const int asked = flags.generate.has_value() ? pipeline.config.context : 0;
+  const std::int64_t tokens = asked > 0 ? std::int64_t{asked}
+                                        : static_cast<std::int64_t>(longest) +
+                                              written + flags.bench_depth;
+  const DecoderInfo& info = pipeline.decoder->info();
+  // A double has room for the product.
+  const double bytes = static_cast<double>(info.state_bytes_per_token) *
+                       static_cast<double>(tokens) * flags.streams;
+  const AvailableMemory available = ReadAvailableMemory(pipeline.memory);
+  // The modes add a few tokens of their own.
+  constexpr int kMostTokens = std::numeric_limits<int>::max() - 64;
+  if (tokens > kMostTokens || (pipeline.config.memory_check &&
+                               bytes > static_cast<double>(available.bytes))) {
+    return absl::ResourceExhaustedError(absl::StrFormat(
+        "%s: %d tokens%s need %.1f GiB for keys and values, %s are available "
+        "(%s)",
+        what, tokens,
+        flags.streams > 1
+            ? absl::StrCat(" of each of ", flags.streams, " sequences")
+            : "",
+        bytes / (1 << 30), HumanBytes(available.bytes), available.reason));
+  }
+  if (flags.generate.has_value() && asked == 0 &&
+      tokens > info.context_length) {
+    FUCINA_LOG(WARNING) << what << ": " << tokens
+                        << " tokens with the prompt are more than the "
+                        << info.context_length
+                        << " this model was trained for; expect worse text";
   }
   return absl::OkStatus();
 }
@@ -219,6 +223,12 @@ absl::Status RunConversation(const RunFlags& flags, const Pipeline& pipeline,
                              config.chat.stop_tokens.end());
   options.prefill_chunk = config.prefill_chunk;
   options.gate = pipeline.gate;
+  if (const absl::Status stop =
+          ReplySplitter::Create({.stop = options.stop}).status();
+      !stop.ok()) {
+    return absl::InvalidArgumentError(
+        absl::StrCat(config.Blame("chat.stop"), stop.message()));
+  }
   FUCINA_ASSIGN_OR_RETURN(
       const std::unique_ptr<Conversation> conversation,
       Conversation::Create(
@@ -399,6 +409,7 @@ absl::Status RunRun(std::span<const std::string> args) {
     FUCINA_ASSIGN_OR_RETURN(flags.config.model, EmbeddedModelPath());
   }
 
+  ReportFileFaults(flags.config.model);
   const PipelineDepth depth = text.has_value() || flags.info
                                   ? PipelineDepth::kFile
                               : flags.check_grammar ? PipelineDepth::kGrammar

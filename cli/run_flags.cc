@@ -553,6 +553,14 @@ absl::StatusOr<RunFlags> ParseRunFlags(std::span<const std::string> args) {
                               Printable(given.positional()[2]),
                               "'; expected MODEL and TOKEN-IDS at most"));
   }
+  for (const char* flag :
+       {"--config", "--tokenize", "--ids-file", "--tokens-out", "--logits-out",
+        "--compare-logits", "--bench-json"}) {
+    for (const std::string& path : given.All(flag)) {
+      if (!path.empty()) continue;
+      return Usage(absl::StrCat(flag, ": expected a path, found ''"));
+    }
+  }
   FUCINA_RETURN_IF_ERROR(FillConfig(given, flags.config));
 
   flags.dump_config = given.Has("--dump-config");

@@ -184,6 +184,11 @@ absl::StatusOr<TurnPrompt> Conversation::Preview(
 absl::StatusOr<Reply> Conversation::Send(absl::string_view message,
                                          const ReplyListener& listener) {
   FUCINA_ASSIGN_OR_RETURN(const TurnPrompt prompt, Preview(message));
+  if (prompt.tokens.empty()) {
+    return absl::InvalidArgumentError(
+        absl::StrCat("the chat template '", parts_.chat_template->name(),
+                     "' made an empty prompt of the conversation"));
+  }
   const int tokens = static_cast<int>(prompt.tokens.size());
   if (tokens >= capacity()) {
     return absl::OutOfRangeError(absl::StrCat(

@@ -27,7 +27,7 @@ using testing::WriteFile;
 
 constexpr char kHello[] = "fucina run --quiet --no-think --temp 0 ";
 
-TEST(Streams, AnAnswerThatCannotBeWrittenIsAnError) {
+TEST(StandardStreams, AnAnswerThatCannotBeWrittenIsAnError) {
   for (const std::string command :
        {"--chat hello > /dev/full", "--repl > /dev/full <<< hello",
         "--chat hello >&-", "--repl >&- <<< hello"}) {
@@ -38,7 +38,7 @@ TEST(Streams, AnAnswerThatCannotBeWrittenIsAnError) {
   }
 }
 
-TEST(Streams, InputThatCannotBeReadIsAnError) {
+TEST(StandardStreams, InputThatCannotBeReadIsAnError) {
   for (const auto& [command, message] :
        std::vector<std::pair<std::string, std::string>>{
            {"--chat - <&-", "--chat: standard input cannot be read: Bad file"},
@@ -65,7 +65,7 @@ TEST(Streams, InputThatCannotBeReadIsAnError) {
 }
 
 // A file opened by the program must not get the number of a closed stream.
-TEST(Streams, ClosedOnesAreNotTakenByFiles) {
+TEST(StandardStreams, ClosedOnesAreNotTakenByFiles) {
   const std::string path = TemporaryDirectory() + "/tokens.bin";
   const ProgramResult result = RunShell(
       "fucina run 2>/dev/null --gen 3 --tokens-out " + path + " <&- >&-");
@@ -123,6 +123,37 @@ TEST(OutputFiles, APipeAndALinkStayWhatTheyAre) {
   }
 }
 
+TEST(CompareLogits, NumbersThatAreNoneHaveNoGoodFigures) {
+  const std::string path = TemporaryDirectory() + "/logits.bin";
+  WriteFile(path, std::string(4096U * 4U, '\xff'));  // NaN
+  const ProgramResult result = RunModel({"--compare-logits", path});
+  EXPECT_EQ(result.exit_code, 3);
+  EXPECT_THAT(result.err, HasSubstr("a value is infinite or not a number"));
+  EXPECT_THAT(result.out, HasSubstr("max_abs=nan mean_abs=nan rms=nan"));
+  EXPECT_THAT(result.out, HasSubstr("cosine=nan kl=nan"));
+}
+
+TEST(ModelFile, CutShortWhileItRunsIsAnError) {
+  const ProgramResult result = RunShell(
+      "cd " + TemporaryDirectory() + "; cp " + testing::EmbeddedModel() +
+      " cut.gguf; (sleep 0.5; : > cut.gguf) & fucina run cut.gguf --quiet "
+      "--gen 400000");
+  EXPECT_EQ(result.exit_code, 3) << result.err;
+  EXPECT_THAT(result.err,
+              HasSubstr("fucina: error: cut.gguf: a part of it that is in use "
+                        "is gone: it was cut short since it was opened"));
+}
+
+// The file that was opened stays what it was.
+TEST(ModelFile, ReplacedWhileItRunsChangesNothing) {
+  const ProgramResult result = RunShell(
+      "cd " + TemporaryDirectory() + "; cp " + testing::EmbeddedModel() +
+      " m.gguf; write() { fucina run m.gguf --quiet --gen 1000 --tokens-out $1 "
+      "> out; }; write a; (sleep 0.3; head -c 1000 m.gguf > c; mv c m.gguf) & "
+      "write b; wait; cmp a b");
+  EXPECT_EQ(result.exit_code, 0) << result.err;
+}
+
 TEST(Interrupts, TheFirstOneEndsEveryMode) {
   ProgramOptions options;
   options.interrupt_after_ms = 500;
@@ -151,11 +182,13 @@ TEST(Flags, AValueMayLookLikeAFlag) {
 TEST(Flags, ModesThatWouldBeForgottenAreRefused) {
   const std::string text = TemporaryDirectory() + "/text.txt";
   WriteFile(text, "hello");
+  const std::string empty = TemporaryDirectory() + "/empty.jinja";
+  WriteFile(empty, "{# nothing #}");
   struct Case {
     std::vector<std::string> args;
     std::string message;
   };
-  const std::vector<Case> cases = {
+  std::vector<Case> cases = {
       {{"--tokenize", text, "--info"},
        "--tokenize and --info exclude each other"},
       {{"--tokenize", text, "--chat", "hello"},
@@ -185,6 +218,11 @@ TEST(Flags, ModesThatWouldBeForgottenAreRefused) {
         R"({"enable_thinking": true})"},
        "--template-arguments: 'enable_thinking' is true, which contradicts "
        "--no-think; give one of them"},
+      {{"--gen", "4", "--tokens-out", ""},
+       "--tokens-out: expected a path, found ''"},
+      {{"--config", "", "--info"}, "--config: expected a path, found ''"},
+      {{"--chat", "hello", "--chat-template", empty},
+       "the chat template '" + empty + "' made an empty prompt"},
       {{"--info", "--plugin", "absent"},
        "--plugin: plugin 'absent': no libfuc"},
       {{"--info", "--family", "absent"}, "--family: no family 'absent'; known"},
@@ -197,6 +235,11 @@ TEST(Flags, ModesThatWouldBeForgottenAreRefused) {
        "--option: option 'block_style' is 'odd'; expected auto, fused or "
        "host_reference"},
   };
+  std::vector<std::string> stops = {"--chat", "hello"};
+  for (int i = 0; i < 65; ++i) {
+    stops.insert(stops.end(), {"--stop-string", "x" + std::to_string(i)});
+  }
+  cases.push_back({stops, "--stop-string: stop: at most 64 strings, found 65"});
   for (const Case& bad : cases) {
     const ProgramResult result = RunModel(bad.args);
     EXPECT_EQ(result.exit_code, 2) << bad.message << "\n" << result.err;
@@ -227,7 +270,11 @@ TEST(Flags, ALengthBeyondTheContextIsToldApart) {
   EXPECT_THAT(full.err,
               HasSubstr("the context of 3 tokens is full after 3 of the 8 "
                         "tokens asked for; raise --ctx"));
-  const ProgramResult far = RunModel({"--gen", "2048"});
+  const std::string ids = TemporaryDirectory() + "/ids.txt";
+  std::string long_prompt;
+  for (int i = 0; i < 2048; ++i) long_prompt += "300 ";
+  WriteFile(ids, long_prompt);
+  const ProgramResult far = RunModel({"--ids-file", ids, "--gen", "1"});
   EXPECT_EQ(far.exit_code, 0);
   EXPECT_THAT(far.err, HasSubstr("--gen: 2049 tokens with the prompt are more "
                                  "than the 2048 this model was trained for"));

@@ -1,14 +1,15 @@
 // fucina-conformance: does a plugin keep the contract? One line per property on
 // standard output. Exit status 0 when all hold, 1 when one does not, 2 for a
-// wrong command line, 3 for a plugin or model that cannot be used at all.
+// wrong command line, 3 for a plugin or model that cannot be used at all, 4
+// when the lines cannot be written.
 
 #include <cstdlib>
-#include <filesystem>
 #include <iostream>
 #include <string>
 #include <vector>
 
 #include "absl/strings/str_cat.h"
+#include "fucina/diag/printable.h"
 #include "registry/registry.h"
 #include "tests/conformance/kind_checks.h"
 #include "tests/conformance/plugin_suite.h"
@@ -39,7 +40,9 @@ int Run(const std::string& plugin, const Request& request) {
   Report report;
   Registry registry;
   StdoutTrap trap;
-  const std::string path = std::filesystem::absolute(plugin).string();
+  // A name without a slash would be searched for; this one is a file.
+  const std::string path =
+      plugin.find('/') == std::string::npos ? "./" + plugin : plugin;
   std::vector<std::string> notes;
   const bool usable = CheckPlugin(path, registry, report).ok() &&
                       CheckKinds(request, registry, report, notes);
@@ -54,6 +57,11 @@ int Run(const std::string& plugin, const Request& request) {
   std::cout << report.num_checked() << " properties, " << report.num_failed()
             << " failed\n";
   if (!usable) return 3;
+  if (!std::cout.flush()) {
+    std::cerr << "fucina-conformance: error: standard output cannot be "
+                 "written\n";
+    return 4;
+  }
   return report.all_hold() ? 0 : 1;
 }
 
@@ -62,7 +70,7 @@ int Main(int argc, char** argv) {
   Request request;
   const std::vector<std::string> args(argv + 1, argv + argc);
   for (std::size_t i = 0; i < args.size(); ++i) {
-    if (args[i] == "--help") {
+    if (args[i] == "--help" || args[i] == "-h") {
       std::cout << kUsage;
       return 0;
     }
@@ -73,13 +81,18 @@ int Main(int argc, char** argv) {
                           : args[i] == "--name"   ? &request.name
                           : args[i] == "--option" ? &option
                                                   : nullptr;
-    if (target == nullptr) return Usage("unknown flag: " + args[i]);
+    if (target == nullptr) return Usage("unknown flag: " + Printable(args[i]));
     if (++i == args.size()) return Usage("missing value for " + args[i - 1]);
+    if (!target->empty()) return Usage(args[i - 1] + " is given twice");
+    if (args[i].empty()) return Usage(args[i - 1] + ": expected a value");
     *target = args[i];
     if (target != &option) continue;
     const std::size_t equals = option.find('=');
     if (equals == 0 || equals == std::string::npos) {
       return Usage("--option: expected key=value, found '" + option + "'");
+    }
+    if (request.options.count(option.substr(0, equals)) > 0) {
+      return Usage("--option " + option.substr(0, equals) + " is given twice");
     }
     request.options[option.substr(0, equals)] = option.substr(equals + 1);
   }

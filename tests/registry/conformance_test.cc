@@ -133,6 +133,12 @@ TEST_F(Conformance, UnusableInputsAreThree) {
 
 TEST_F(Conformance, WrongUseIsTwo) {
   EXPECT_EQ(RunConformance("").exit_code, 2);
+  for (const std::string twice :
+       {"--plugin x --plugin y", "--model x --model y",
+        "--option a=1 --option a=2", "--plugin ''"}) {
+    EXPECT_EQ(RunConformance(twice).exit_code, 2) << twice;
+  }
+  EXPECT_EQ(RunConformance("-h").output, RunConformance("--help").output);
   EXPECT_EQ(RunConformance("--plugn x").exit_code, 2);
   EXPECT_EQ(RunConformance("--plugin").exit_code, 2);
   EXPECT_EQ(RunConformance("--plugin x --kind tea").exit_code, 2);
@@ -147,6 +153,11 @@ TEST_F(Conformance, WrongUseIsTwo) {
     EXPECT_EQ(wrong.exit_code, 2) << arguments;
     EXPECT_THAT(wrong.output, HasSubstr(message));
   }
+  // Its lines are its result.
+  EXPECT_EQ(
+      RunConformance("--plugin " + FixturePlugin("sample") + " > /dev/full")
+          .exit_code,
+      4);
   const Outcome help = RunConformance("--help");
   EXPECT_EQ(help.exit_code, 0);
   EXPECT_THAT(help.output, StartsWith("usage: fucina-conformance"));

@@ -54,6 +54,16 @@ TEST(Options, RefusalsNameOptionAndNearest) {
             "no option 'a'; it has none");
 }
 
+TEST(BlameOption, IsKeptBesideTheMessage) {
+  const absl::Status wrong = absl::UnimplementedError("no such style");
+  EXPECT_EQ(BlamedOption(wrong), "");
+  const absl::Status blamed = BlameOption("style", wrong);
+  EXPECT_EQ(BlamedOption(blamed), "style");
+  EXPECT_EQ(blamed.code(), wrong.code());
+  EXPECT_EQ(blamed.message(), wrong.message());
+  EXPECT_TRUE(BlameOption("style", absl::OkStatus()).ok());
+}
+
 TEST(NearestName, SuggestsOnlyWhatIsNear) {
   const std::vector<std::string> names = {"--temp", "--top-k", "--threads"};
   EXPECT_EQ(NearestName("--tmp", names), "--temp");

@@ -262,6 +262,19 @@ TEST(ChatTemplate, ThinkingSwitchHasThreePositions) {
   EXPECT_TRUE(t->supports_thinking_switch());
 }
 
+TEST(ChatTemplate, ThinkingArgumentIsFoundAmongTheArguments) {
+  const auto thinking = [](absl::string_view json) {
+    return *ChatTemplate::ThinkingArgument(json);
+  };
+  EXPECT_EQ(thinking(R"({"a": 1, "enable_thinking": true})"), true);
+  EXPECT_EQ(thinking(R"({"enable_thinking": true, "enable_thinking": false})"),
+            false);
+  EXPECT_EQ(thinking(R"({"enable_thinking": "no"})"), std::nullopt);
+  EXPECT_EQ(thinking("{}"), std::nullopt);
+  EXPECT_EQ(thinking("[1]"), std::nullopt);
+  EXPECT_FALSE(ChatTemplate::ThinkingArgument("{").ok());
+}
+
 TEST(ChatTemplate, ArgumentsThatNobodyReadsAreReported) {
   const auto t = FromText("{{ messages[0].content }}{{ mood }}");
   const auto out =
