@@ -11,11 +11,12 @@ std::string DraftFigures(const GenerationStats& stats, const Drafter& drafter) {
       stats.forwards == 0
           ? 0
           : static_cast<double>(stats.new_tokens - 1) / stats.forwards;
+  // What a constraint forced is no merit of the drafter.
+  const int drafted = stats.drafted - stats.forced;
+  const int accepted = stats.accepted - stats.forced_accepted;
   std::string text = absl::StrFormat(
-      "%d/%d accepted (%.0f %%), %.2f tokens per forward", stats.accepted,
-      stats.drafted,
-      stats.drafted == 0 ? 0 : 100.0 * stats.accepted / stats.drafted,
-      per_forward);
+      "%d/%d accepted (%.0f %%), %.2f tokens per forward", accepted, drafted,
+      drafted == 0 ? 0 : 100.0 * accepted / drafted, per_forward);
   if (stats.verifies_timed > 0 && stats.plain_timed > 0) {
     absl::StrAppendFormat(&text, ", a draft makes a forward %.2f times as long",
                           stats.verify_ms / stats.verifies_timed /

@@ -186,6 +186,8 @@ absl::Status Sequence::Commit(const SequenceStep& step, std::int64_t ns,
     (drafted > 0 ? stats_.verify_ms : stats_.plain_ms) +=
         static_cast<double>(ns) * 1e-6;
   }
+  stats_.forced_accepted +=
+      std::min(forced_, stats_.accepted - accepted_before);
   if (drafter_spoke_) {
     // What was forced is nobody's merit, and its rows took their time.
     const int tried = drafted - forced_;
@@ -271,7 +273,7 @@ int Sequence::AskDrafter(std::span<TokenId> draft, int forced) {
   const int chosen = gate_.Choose(draft_class_, count);
   if (chosen < offered) parts_.drafter->Cut(chosen);
   if (chosen == 0) {
-    ++stats_.gate_refusals;
+    if (count > 0) ++stats_.gate_refusals;
     Watch(draft.first(static_cast<std::size_t>(count)));
   }
   return chosen;
@@ -331,9 +333,9 @@ void Sequence::Propose(int together) {
     gate_.set_together(together);
     // The first step is plain: costs are counted in its time.
     const bool measures = stats_.forwards == 0 && !gate_.cost().knows_plain();
-    if (!gate_.Allows() || (measures && !gate_.always_on())) {
-      ++stats_.gate_refusals;
-    } else {
+    const bool allowed = gate_.Allows();
+    if (!allowed) ++stats_.gate_refusals;
+    if (allowed && (!measures || gate_.always_on())) {
       count = AskDrafter(draft, forced_);
       drafter_spoke_ = count > forced_;
     }

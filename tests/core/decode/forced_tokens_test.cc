@@ -136,6 +136,7 @@ TEST(ForcedTokens, ChangeNoTokenWithOrWithoutADrafter) {
     EXPECT_EQ(forced.history, plain.history);
     EXPECT_EQ(forced.stats.forced, forced.stats.drafted);
     EXPECT_EQ(forced.stats.accepted, forced.stats.drafted);
+    EXPECT_EQ(forced.stats.forced_accepted, forced.stats.forced);
     // 70 tokens, 30 of them forced; the first comes from the prompt.
     EXPECT_LT(forced.stats.forwards, 45);
     for (const auto mode : {Guesser::Mode::kRight, Guesser::Mode::kWrongBehind,
@@ -170,7 +171,9 @@ TEST(ForcedTokens, WinOverAGuessThatContradictsThem) {
   // The drafter hears that none of its draft was used.
   EXPECT_GT(std::count(guesser.cuts.begin(), guesser.cuts.end(), 0), 0);
   EXPECT_GT(both.stats.forced, 15);
-  EXPECT_GE(both.stats.accepted, both.stats.forced);
+  // What was right was forced, and nothing of it the drafter's.
+  EXPECT_EQ(both.stats.forced_accepted, both.stats.forced);
+  EXPECT_EQ(both.stats.accepted, both.stats.forced_accepted);
 }
 
 }  // namespace

@@ -58,6 +58,7 @@ struct GenerationStats {
   double verify_ms = 0;
   int gate_refusals = 0;     // steps whose draft was not worth verifying
   int forced = 0;            // of the drafted, those that a constraint forced
+  int forced_accepted = 0;   // of them committed
   TimeHistogram masks = {};  // a time per row that a constraint masked
   double prefill_ms = 0;     // the prompt's forwards only
   double decode_ms = 0;      // first draw to last draw, sampling included
