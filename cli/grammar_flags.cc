@@ -5,12 +5,11 @@
 #include <cerrno>
 #include <cstdint>
 #include <cstring>
-#include <fstream>
-#include <iterator>
 
 #include "absl/status/statusor.h"
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
+#include "cli/text_input.h"
 #include "fucina/diag/printable.h"
 #include "fucina/diag/status_macros.h"
 #include "registry/config_keys.h"
@@ -44,12 +43,7 @@ absl::StatusOr<std::string> ReadGrammar(absl::string_view flag,
     return fail(absl::StrCat("has ", info.st_size, " bytes, at most ",
                              kMaxFileBytes, " are read"));
   }
-  std::ifstream in(path, std::ios::binary);
-  std::string text(std::istreambuf_iterator<char>(in), {});
-  if (!in.is_open() || in.bad()) {
-    return fail(absl::StrCat("cannot be read: ", std::strerror(errno)));
-  }
-  return text;
+  return ReadTextFile(path, flag, kMaxFileBytes);
 }
 
 }  // namespace

@@ -2,21 +2,31 @@
 
 #include <sys/stat.h>
 
+#include <cerrno>
 #include <cstdint>
-#include <fstream>
-#include <iterator>
+#include <cstring>
 
 #include "absl/strings/str_cat.h"
 #include "fucina/diag/printable.h"
 #include "fucina/diag/status_macros.h"
+#include "registry/text_file.h"
 
 namespace fucina {
+namespace {
+
+constexpr std::int64_t kMaxBytes = std::int64_t{1} << 30;
+
+}  // namespace
 
 absl::Status CheckReference(const std::string& path) {
-  constexpr std::int64_t kMaxBytes = std::int64_t{1} << 30;
   struct stat info;
   if (stat(path.c_str(), &info) != 0) {
-    return absl::NotFoundError(absl::StrCat("no file '", Printable(path), "'"));
+    const int reason = errno;
+    return absl::NotFoundError(
+        reason == ENOENT
+            ? absl::StrCat("no file '", Printable(path), "'")
+            : absl::StrCat("'", Printable(path),
+                           "' cannot be read: ", std::strerror(reason)));
   }
   if (!S_ISREG(info.st_mode)) {
     return absl::InvalidArgumentError(
@@ -36,11 +46,10 @@ absl::Status CheckReference(const std::string& path) {
 
 absl::StatusOr<std::string> ReadReference(const std::string& path) {
   FUCINA_RETURN_IF_ERROR(CheckReference(path));
-  std::ifstream in(path, std::ios::binary);
-  std::string text(std::istreambuf_iterator<char>(in), {});
-  if (!in.is_open() || in.bad() || text.empty()) {
+  auto text = ReadTextFile(path, static_cast<std::size_t>(kMaxBytes));
+  if (text.ok() && text->empty()) {  // it has shrunk
     return absl::InvalidArgumentError(
-        absl::StrCat("'", Printable(path), "' cannot be read"));
+        absl::StrCat("'", Printable(path), "' is empty"));
   }
   return text;
 }

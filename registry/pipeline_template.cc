@@ -4,8 +4,6 @@
 
 #include <algorithm>
 #include <cstdint>
-#include <fstream>
-#include <iterator>
 #include <memory>
 #include <optional>
 #include <string>
@@ -17,11 +15,12 @@
 #include "fucina/diag/printable.h"
 #include "fucina/diag/status_macros.h"
 #include "registry/plugin_calls.h"
+#include "registry/text_file.h"
 
 namespace fucina {
 namespace {
 
-absl::StatusOr<std::string> ReadTextFile(const std::string& path) {
+absl::StatusOr<std::string> ReadTemplate(const std::string& path) {
   constexpr std::int64_t kMaxBytes = 1 << 20;
   struct stat info;
   if (stat(path.c_str(), &info) != 0) {
@@ -35,13 +34,7 @@ absl::StatusOr<std::string> ReadTextFile(const std::string& path) {
     return absl::InvalidArgumentError(absl::StrCat(
         "'", Printable(path), "' is not a regular file of at most 1 MiB"));
   }
-  std::ifstream in(path, std::ios::binary);
-  std::string text(std::istreambuf_iterator<char>(in), {});
-  if (!in) {
-    return absl::InvalidArgumentError(
-        absl::StrCat("'", Printable(path), "' cannot be read"));
-  }
-  return text;
+  return ReadTextFile(path, kMaxBytes);
 }
 
 // 'enable_thinking' among the arguments is the same switch as chat.thinking:
@@ -78,7 +71,7 @@ absl::Status ReadChatTemplate(Pipeline& pipeline) {
     if (std::find(names.begin(), names.end(), wanted) != names.end()) {
       chat_template = ChatTemplate::BuiltIn(wanted, tokens);
     } else {
-      auto text = ReadTextFile(wanted);
+      auto text = ReadTemplate(wanted);
       chat_template = text.ok() ? ChatTemplate::FromText(wanted, *text, tokens)
                                 : text.status();
     }

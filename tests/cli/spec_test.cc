@@ -1,5 +1,7 @@
 // Drafting with the spec plugin, as a user runs it, and its verification.
 
+#include <unistd.h>
+
 #include <algorithm>
 #include <fstream>
 #include <memory>
@@ -529,6 +531,11 @@ class SpecMemory : public SpecReferences {
   absl::StatusOr<std::unique_ptr<Pipeline>> Build(
       const std::vector<std::string>& references, bool memory_check = true) {
     PipelineConfig config;
+  const std::string circle = folder_ + "/circle";
+  ASSERT_EQ(symlink(circle.c_str(), circle.c_str()), 0);
+  EXPECT_THAT(Refusal({"--spec-ref", circle}),
+              HasSubstr("--spec-ref: '" + circle +
+                        "' cannot be read: Too many levels of symbolic links"));
     config.model = folder_ + "/m.gguf";
     config.context = 64;
     config.memory_check = memory_check;
