@@ -342,7 +342,10 @@ absl::Status RunPromptMode(const RunFlags& flags, const Pipeline& pipeline,
   }
   if (flags.verify_spec.has_value()) {
     return WithExitCode(VerifySpec(
-                            decoder, tokens, *flags.verify_spec,
+                            decoder, tokens,
+                            {.max_tokens = *flags.verify_spec,
+                             .max_draft = pipeline.gate.max_draft,
+                             .prefill_chunk = pipeline.config.prefill_chunk},
                             [&] { return MakeDrafter(pipeline); }, std::cout),
                         ExitCode::kFile);
   }

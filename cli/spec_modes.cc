@@ -57,18 +57,23 @@ struct Written {
 };
 
 absl::StatusOr<Written> Write(const Decoder& decoder,
-                              std::span<const TokenId> prompt, int tokens,
+                              std::span<const TokenId> prompt,
+                              const VerifySpecOptions& options,
                               const SamplerConfig& sampling, Drafter* drafter) {
   FUCINA_ASSIGN_OR_RETURN(
       const std::unique_ptr<DecodeState> state,
-      decoder.NewState(static_cast<int>(prompt.size()) + tokens));
+      decoder.NewState(static_cast<int>(prompt.size()) + options.max_tokens));
   Sampler sampler(sampling, decoder.info().vocab_size);
   SequenceParts parts = {
       .state = state.get(), .sampler = &sampler, .drafter = drafter};
   parts.gate.always_on = true;
+  parts.gate.max_draft = options.max_draft;
   Sequence sequence(decoder, parts);
-  FUCINA_RETURN_IF_ERROR(Generator(decoder).Generate(
-      sequence, prompt, {.max_tokens = tokens}, [](TokenId) { return true; }));
+  FUCINA_RETURN_IF_ERROR(
+      Generator(decoder).Generate(sequence, prompt,
+                                  {.max_tokens = options.max_tokens,
+                                   .prefill_chunk = options.prefill_chunk},
+                                  [](TokenId) { return true; }));
   Written written;
   written.history.assign(sequence.history().begin(), sequence.history().end());
   written.stats = sequence.stats();
@@ -137,14 +142,15 @@ absl::Status RunSpecBench(const Decoder& decoder,
         *std::min_element(plain.begin(), plain.end()),
         *std::min_element(verify.begin(), verify.end()), length);
     absl::StrAppend(&table, table.empty() ? "" : ",", drafts, ":",
-                    absl::StrFormat("%.2f", cost));
+                    absl::StrFormat("%.2f", std::max(cost, 1.0)));
   }
   out << "spec-cost-table: " << table << "\n";
   return absl::OkStatus();
 }
 
 absl::Status VerifySpec(const Decoder& decoder, std::span<const TokenId> prompt,
-                        int tokens, DrafterMaker maker, std::ostream& out) {
+                        const VerifySpecOptions& options, DrafterMaker maker,
+                        std::ostream& out) {
   const int vocab_size = decoder.info().vocab_size;
   int failures = 0;
   const std::pair<const char*, SamplerConfig> modes[] = {
@@ -157,7 +163,7 @@ absl::Status VerifySpec(const Decoder& decoder, std::span<const TokenId> prompt,
         .seed = 7}}};
   for (const auto& [mode, sampling] : modes) {
     FUCINA_ASSIGN_OR_RETURN(const Written plain,
-                            Write(decoder, prompt, tokens, sampling, nullptr));
+                            Write(decoder, prompt, options, sampling, nullptr));
     std::vector<std::pair<std::string, std::unique_ptr<Drafter>>> sources;
     FUCINA_ASSIGN_OR_RETURN(std::unique_ptr<Drafter> own, maker());
     if (own != nullptr) sources.emplace_back("drafter", std::move(own));
@@ -170,7 +176,7 @@ absl::Status VerifySpec(const Decoder& decoder, std::span<const TokenId> prompt,
     for (const auto& [name, drafter] : sources) {
       FUCINA_ASSIGN_OR_RETURN(
           const Written with,
-          Write(decoder, prompt, tokens, sampling, drafter.get()));
+          Write(decoder, prompt, options, sampling, drafter.get()));
       const auto first =
           std::mismatch(plain.history.begin(), plain.history.end(),
                         with.history.begin(), with.history.end())

@@ -7,6 +7,7 @@
 #include <utility>
 
 #include "absl/strings/cord.h"
+#include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
 #include "absl/strings/str_join.h"
@@ -425,7 +426,13 @@ absl::Status Builder::MakeAdapterAndDrafter() {
     return absl::InvalidArgumentError(made.message());
   }
   if (made.ok()) return ReadReferences();
-  if (!absl::IsFailedPrecondition(made)) return made;
+  if (!absl::IsFailedPrecondition(made)) {
+    // What is read from the model for it may be damaged there.
+    const bool of_file = absl::StartsWith(
+        made.message(), absl::StrCat(p_.config.Blame("drafter.kind"),
+                                     p_.file->display_name(), ": "));
+    return of_file ? BlameFile(made) : made;
+  }
   FUCINA_LOG(WARNING) << made.message() << "; decoding goes on without it";
   p_.drafter_kind = nullptr;
   return absl::OkStatus();
@@ -438,8 +445,12 @@ absl::Status Builder::ReadGate() {
       {"drafter.max_draft", config.max_draft != initial.max_draft},
       {"drafter.costs", config.draft_costs != initial.draft_costs},
       {"drafter.gate", config.draft_gate != initial.draft_gate}};
-  for (const auto& [key, asked] : asked_for) {
-    if (!asked || !config.drafter.kind.empty()) continue;
+  for (const auto& [key, changed] : asked_for) {
+    // A dumped file holds the initial values too; a flag is always a wish.
+    const auto origin = config.origins.find(key);
+    const bool flag = origin != config.origins.end() &&
+                      origin->second.kind == Origin::Kind::kFlag;
+    if (!(changed || flag) || !config.drafter.kind.empty()) continue;
     return absl::InvalidArgumentError(absl::StrCat(
         config.Blame(key), "nobody drafts; give --spec or 'drafter.kind' too"));
   }

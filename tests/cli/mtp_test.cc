@@ -91,6 +91,23 @@ TEST(Mtp, AModelWithoutTheLayerDecodesPlainlyAfterOneLine) {
   EXPECT_THAT(result.out, HasSubstr("generated 4:"));
 }
 
+// The file is at fault, not the flag that makes the program read it.
+TEST(Mtp, ADamagedLayerIsAnErrorOfTheFile) {
+  std::string bytes = testing::TinyModelBytes(testing::SeededFixture("G"));
+  const std::size_t at = bytes.find("nextn.hnorm");
+  ASSERT_NE(at, std::string::npos);
+  bytes.replace(at, 11, "nextn.xnorm");
+  const std::string model = TemporaryDirectory() + "/glm.gguf";
+  testing::WriteFile(model, bytes);
+  const ProgramResult result =
+      RunModel({model, "5,61,2", "--gen", "4", "--mtp=3"});
+  EXPECT_EQ(result.exit_code, 3) << result.err;
+  EXPECT_THAT(result.err, ContainsRegex("--mtp: .*glm.gguf: tensor 'blk\\..*"
+                                        "\\.nextn\\.hnorm.weight' is missing"));
+  // Wrong flags still are.
+  EXPECT_EQ(RunModel({model, "5,61,2", "--gen", "4", "--mtp=9"}).exit_code, 2);
+}
+
 TEST(Mtp, ModesThatDoNotDraftSaySo) {
   const std::string config = TemporaryDirectory() + "/p.yaml";
   testing::WriteFile(config, "version: 1\ndrafter: {kind: glm4moe_mtp}\n");

@@ -3,12 +3,14 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <chrono>
 #include <fstream>
 #include <memory>
 #include <nlohmann/json.hpp>
 #include <random>
 #include <sstream>
 #include <string>
+#include <thread>
 #include <vector>
 
 #include "absl/strings/str_cat.h"
@@ -16,6 +18,7 @@
 #include "fucina/diag/log.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
+#include "registry/draft_costs.h"
 #include "tests/cli/program.h"
 #include "tests/core/decode/table_decoder.h"
 #include "tests/plugins/spec/spec_run.h"
@@ -361,7 +364,9 @@ TEST(Spec, VerifyFindsADecoderThatDependsOnWidth) {
   testing::TableDecoder decoder;
   const std::vector<TokenId> prompt = {3, 1, 4};
   std::ostringstream honest;
-  EXPECT_TRUE(cli::VerifySpec(decoder, prompt, 20, &NoDrafter, honest).ok());
+  EXPECT_TRUE(
+      cli::VerifySpec(decoder, prompt, {.max_tokens = 20}, &NoDrafter, honest)
+          .ok());
   EXPECT_THAT(honest.str(), HasSubstr("verify-spec: PASS"));
 
   decoder.lie = [](testing::TableState& state, SequenceStep& step) {
@@ -370,7 +375,7 @@ TEST(Spec, VerifyFindsADecoderThatDependsOnWidth) {
   };
   std::ostringstream out;
   const absl::Status status =
-      cli::VerifySpec(decoder, prompt, 20, &NoDrafter, out);
+      cli::VerifySpec(decoder, prompt, {.max_tokens = 20}, &NoDrafter, out);
   EXPECT_EQ(status.code(), absl::StatusCode::kFailedPrecondition);
   EXPECT_THAT(std::string(status.message()),
               ContainsRegex("^[1-6] runs with drafts differ from plain "
@@ -390,12 +395,65 @@ TEST(Spec, VerifyFindsAStateThatKeepsRejectedRows) {
     }
   };
   std::ostringstream out;
-  EXPECT_FALSE(
-      cli::VerifySpec(decoder, std::vector<TokenId>{3, 1}, 2, &NoDrafter, out)
-          .ok() &&
-      cli::VerifySpec(decoder, std::vector<TokenId>{3, 1}, 12, &NoDrafter, out)
-          .ok());
+  EXPECT_FALSE(cli::VerifySpec(decoder, std::vector<TokenId>{3, 1},
+                               {.max_tokens = 2}, &NoDrafter, out)
+                   .ok() &&
+               cli::VerifySpec(decoder, std::vector<TokenId>{3, 1},
+                               {.max_tokens = 12}, &NoDrafter, out)
+                   .ok());
   EXPECT_THAT(out.str(), HasSubstr("DIFFERS"));
+}
+
+// What is verified is what the flags ask for.
+TEST(Spec, VerifyDraftsAsFarAsIsAsked) {
+  const Args verify = {kDense, "1,2,3", "--verify-spec", "13", "--spec"};
+  const ProgramResult usual = Fucina(verify);
+  EXPECT_THAT(usual.out, HasSubstr("source=perfect mode=greedy IDENTICAL (13 "
+                                   "tokens, 1 verifies, 11/11 accepted)"));
+  const ProgramResult two = Fucina(verify + Args{"--spec-draft", "2"});
+  EXPECT_EQ(two.exit_code, 0) << two.err;
+  EXPECT_THAT(two.out, HasSubstr("source=perfect mode=greedy IDENTICAL (13 "
+                                 "tokens, 4 verifies, 8/8 accepted)"));
+  // It drafts at every step, so costs would say nothing.
+  const ProgramResult costs = Fucina(verify + Args{"--spec-cost", "1:1.1"});
+  EXPECT_EQ(costs.exit_code, 2);
+  EXPECT_THAT(costs.err, HasSubstr("--spec-cost goes with "));
+}
+
+TEST(Spec, VerifyReadsThePromptInChunks) {
+  testing::TableDecoder decoder;
+  int longest = 0;
+  decoder.lie = [&longest](testing::TableState&, SequenceStep& step) {
+    longest = std::max(longest, static_cast<int>(step.tokens.size()));
+  };
+  const std::vector<TokenId> prompt(20, 3);
+  std::ostringstream out;
+  EXPECT_TRUE(
+      cli::VerifySpec(decoder, prompt,
+                      {.max_tokens = 8, .max_draft = 2, .prefill_chunk = 3},
+                      &NoDrafter, out)
+          .ok());
+  EXPECT_EQ(longest, 3);
+}
+
+// A machine that stalls in the plain passes only: the table is still one.
+TEST(Spec, BenchPrintsATableThatCanBeUsed) {
+  testing::TableDecoder decoder;
+  decoder.lie = [](testing::TableState&, SequenceStep& step) {
+    if (step.tokens.size() == 1) {
+      std::this_thread::sleep_for(std::chrono::milliseconds(2));
+    }
+  };
+  std::ostringstream out;
+  ASSERT_TRUE(
+      cli::RunSpecBench(decoder, std::vector<TokenId>{3, 1, 4}, 1, out).ok());
+  const std::string text = out.str();
+  EXPECT_THAT(text, ContainsRegex(" cost=0\\.[0-9]+ "));
+  const std::string head = "spec-cost-table: ";
+  const std::size_t at = text.find(head) + head.size();
+  const auto table = ParseDraftCosts(text.substr(at, text.find('\n', at) - at));
+  ASSERT_TRUE(table.ok()) << table.status();
+  EXPECT_EQ(table->size(), 8U);
 }
 
 TEST(Spec, BenchPrintsTheCostOfDrafts) {
@@ -473,6 +531,11 @@ TEST_F(SpecReferences, ThatCannotBeReadAreRefused) {
               HasSubstr("--spec-ref: '" + folder_ + "' is not a regular file"));
   EXPECT_THAT(Refusal({"--spec-ref", "/dev/zero"}),
               HasSubstr("'/dev/zero' is not a regular file"));
+  const std::string circle = folder_ + "/circle";
+  ASSERT_EQ(symlink(circle.c_str(), circle.c_str()), 0);
+  EXPECT_THAT(Refusal({"--spec-ref", circle}),
+              HasSubstr("--spec-ref: '" + circle +
+                        "' cannot be read: Too many levels of symbolic links"));
   // One of several.
   const std::string good = File("good.txt", "one two three\n");
   EXPECT_THAT(Refusal({"--spec-ref", good, "--spec-ref", absent}),
@@ -531,11 +594,6 @@ class SpecMemory : public SpecReferences {
   absl::StatusOr<std::unique_ptr<Pipeline>> Build(
       const std::vector<std::string>& references, bool memory_check = true) {
     PipelineConfig config;
-  const std::string circle = folder_ + "/circle";
-  ASSERT_EQ(symlink(circle.c_str(), circle.c_str()), 0);
-  EXPECT_THAT(Refusal({"--spec-ref", circle}),
-              HasSubstr("--spec-ref: '" + circle +
-                        "' cannot be read: Too many levels of symbolic links"));
     config.model = folder_ + "/m.gguf";
     config.context = 64;
     config.memory_check = memory_check;
@@ -631,6 +689,17 @@ TEST(SpecOptions, AreSetFromYamlAndChecked) {
   }
 }
 
+// A dumped file says what holds without a drafter too, and can be read again.
+TEST(SpecOptions, ADumpWithoutADrafterIsAPipeline) {
+  const ProgramResult dump = Fucina({"--dump-config"});
+  EXPECT_THAT(dump.out, HasSubstr("\n  max_draft: 16\n"));
+  const std::string path = TemporaryDirectory() + "/p.yaml";
+  WriteFile(path, dump.out);
+  const ProgramResult again =
+      Fucina({"--config", path, "--prompt", "one", "--gen", "2"});
+  EXPECT_EQ(again.exit_code, 0) << again.err;
+}
+
 TEST(SpecOptions, FlagsThatExcludeEachOtherAreRefused) {
   const struct {
     Args args;
@@ -656,6 +725,8 @@ TEST(SpecOptions, FlagsThatExcludeEachOtherAreRefused) {
       {{kDense, "1,2", "--gen", "4", "--spec", "--spec-draft", "65"},
        "--spec-draft: expected an integer from 1 to 64, found '65'"},
       {{kDense, "1,2", "--gen", "4", "--spec-draft", "4"},
+       "--spec-draft: nobody drafts; give --spec or 'drafter.kind' too"},
+      {{kDense, "1,2", "--gen", "4", "--spec-draft", "16"},
        "--spec-draft: nobody drafts; give --spec or 'drafter.kind' too"},
       {{kDense, "1,2", "--gen", "4", "--spec", "--spec-cost", "4:1.3,2:1.1"},
        "--spec-cost: expected DRAFTED:COST,"},
