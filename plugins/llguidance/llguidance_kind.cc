@@ -109,10 +109,10 @@ absl::StatusOr<std::unique_ptr<Constraint>> Make(const Tokenizer& tokenizer,
 }  // namespace
 
 const ConstraintKind& LlguidanceKind() {
-  static const std::string summary =
-      absl::StrCat("replies that satisfy a JSON schema, grammar or expression, "
-                   "by ",
-                   EngineVersion());
+  static const std::string summary = absl::StrCat(
+      "replies that satisfy a JSON schema, grammar or expression, "
+      "by ",
+      EngineVersion());
   static const ConstraintKind kind = {.name = "llguidance",
                                       .summary = summary,
                                       .options = kOptions,
