@@ -15,6 +15,7 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/string_view.h"
 #include "cli/text_input.h"
+#include "registry/text_file.h"
 
 namespace fucina::cli {
 namespace {
@@ -123,7 +124,8 @@ struct LineEditor::Impl {
       if (c == '\n') break;
       message.push_back(static_cast<char>(c));
       if (message.size() > kMaxMessageBytes) {
-        return TooLong("--repl: a line of standard input", kMaxMessageBytes);
+        return fucina::TooLong("--repl: a line of standard input",
+                               kMaxMessageBytes);
       }
     }
     if (absl::EndsWith(message, "\r")) message.pop_back();

@@ -1,8 +1,8 @@
 #ifndef FUCINA_CLI_TEXT_INPUT_H_
 #define FUCINA_CLI_TEXT_INPUT_H_
 
-// Texts from files and from standard input, never more than a bound: a device
-// or a mistaken file must not fill the memory.
+// Texts that a flag asks for, from files and from standard input, never more
+// than a bound: a device or a mistaken file must not fill the memory.
 
 #include <cstddef>
 #include <string>
@@ -19,9 +19,8 @@ inline constexpr std::size_t kMaxTextBytes = std::size_t{256} << 20;
 // Ten million token ids of six digits.
 inline constexpr std::size_t kMaxIdsBytes = std::size_t{64} << 20;
 
-// The bytes of the file. Errors begin with `flag` and name the path: NotFound
-// when it cannot be read, with the system's reason, InvalidArgument for more
-// than `limit` bytes, a whole number of MiB.
+// The bytes of the file. Errors are those of fucina::ReadTextFile, `flag` in
+// front.
 absl::StatusOr<std::string> ReadTextFile(const std::string& path,
                                          absl::string_view flag,
                                          std::size_t limit);
@@ -29,9 +28,6 @@ absl::StatusOr<std::string> ReadTextFile(const std::string& path,
 // The same of standard input, to its end.
 absl::StatusOr<std::string> ReadStandardInput(absl::string_view flag,
                                               std::size_t limit);
-
-// The InvalidArgument of both: `where` has more than `limit` bytes.
-absl::Status TooLong(absl::string_view where, std::size_t limit);
 
 }  // namespace fucina::cli
 

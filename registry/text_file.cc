@@ -1,52 +1,52 @@
 #include "registry/text_file.h"
 
+#include <fcntl.h>
+#include <unistd.h>
+
 #include <cerrno>
-#include <cstdint>
 #include <cstring>
-#include <fstream>
-#include <vector>
 
 #include "absl/strings/str_cat.h"
 #include "fucina/diag/printable.h"
-#include "registry/memory_plan.h"
 
 namespace fucina {
+namespace {
 
-absl::StatusOr<std::string> ReadAll(std::istream& in, std::size_t max_bytes) {
+absl::Status Unreadable(absl::string_view where, int error) {
+  return absl::NotFoundError(
+      absl::StrCat(where, " cannot be read: ", std::strerror(error)));
+}
+
+}  // namespace
+
+absl::StatusOr<std::string> ReadOpenFile(int file, absl::string_view where,
+                                         std::size_t max_bytes) {
+  constexpr std::size_t kBlock = std::size_t{1} << 20;
   std::string text;
-  std::vector<char> block(std::size_t{1} << 16);
-  // Unlike an iterator over the buffer, read() keeps the exceptions in that
-  // the buffer throws where the system cannot read.
-  while (in.good() && text.size() <= max_bytes) {
-    errno = 0;
-    in.read(block.data(), static_cast<std::streamsize>(block.size()));
-    text.append(block.data(), static_cast<std::size_t>(in.gcount()));
+  while (true) {
+    const std::size_t size = text.size();
+    text.resize(size + kBlock);
+    const ssize_t count = read(file, text.data() + size, kBlock);
+    if (count < 0 && errno != EINTR) return Unreadable(where, errno);
+    text.resize(size + static_cast<std::size_t>(count < 0 ? 0 : count));
+    if (count == 0) return text;
+    if (text.size() > max_bytes) return TooLong(where, max_bytes);
   }
-  if (in.bad()) {
-    return absl::InvalidArgumentError(
-        absl::StrCat("cannot be read", errno == 0 ? "" : ": ",
-                     errno == 0 ? "" : std::strerror(errno)));
-  }
-  if (text.size() > max_bytes) {
-    return absl::InvalidArgumentError(absl::StrCat(
-        "has more than ", HumanBytes(static_cast<std::int64_t>(max_bytes))));
-  }
-  return text;
 }
 
 absl::StatusOr<std::string> ReadTextFile(const std::string& path,
                                          std::size_t max_bytes) {
-  const std::string shown = absl::StrCat("'", Printable(path), "' ");
-  errno = 0;
-  std::ifstream in(path, std::ios::binary);
-  if (!in.is_open()) {
-    return absl::NotFoundError(
-        absl::StrCat(shown, "cannot be read: ", std::strerror(errno)));
-  }
-  auto text = ReadAll(in, max_bytes);
-  if (text.ok()) return text;
+  const std::string where = absl::StrCat("'", Printable(path), "'");
+  const int file = open(path.c_str(), O_RDONLY | O_CLOEXEC);
+  if (file < 0) return Unreadable(where, errno);
+  auto text = ReadOpenFile(file, where, max_bytes);
+  close(file);
+  return text;
+}
+
+absl::Status TooLong(absl::string_view where, std::size_t max_bytes) {
   return absl::InvalidArgumentError(
-      absl::StrCat(shown, text.status().message()));
+      absl::StrCat(where, " has more than ", max_bytes >> 20, " MiB"));
 }
 
 }  // namespace fucina
