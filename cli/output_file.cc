@@ -71,9 +71,10 @@ absl::Status CheckOutputFile(absl::string_view flag, const std::string& path) {
   }
   const std::string temporary = absl::StrCat(Target(path), ".tmp");
   // Of a link without a target this checks the folder of the link.
-  if (const int error = WriteTo(temporary, O_CREAT | O_TRUNC, "")) {
-    return Unwritable(flag, path, error);
-  }
+  const int error = WriteTo(temporary, O_CREAT | O_EXCL, "");
+  // What a run that was killed left there.
+  if (error == EEXIST) return absl::OkStatus();
+  if (error != 0) return Unwritable(flag, path, error);
   std::remove(temporary.c_str());
   return absl::OkStatus();
 }

@@ -12,6 +12,7 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_split.h"
 #include "cli/bench_mode.h"  // kBenchDecodeSteps
+#include "cli/flag_rules.h"
 #include "cli/grammar_flags.h"
 #include "cli/streams_mode.h"  // kMaxStreams
 #include "cli/token_ids.h"
@@ -362,168 +363,6 @@ bool OnlyBench(const Given& given) {
   return true;
 }
 
-// Flags that the chosen mode would ignore are refused: nothing is ignored
-// silently.
-absl::Status CheckCombination(const Given& given, const RunFlags& flags) {
-  const bool conversation = flags.chat.has_value() || flags.repl;
-  const bool verify = flags.verify_cache.has_value() ||
-                      flags.verify_batch.has_value() ||
-                      flags.verify_spec.has_value() || flags.spec_bench;
-  const bool generate = flags.generate.has_value() && !conversation;
-  const bool stops_early = flags.tokenize.has_value() || flags.info ||
-                           flags.check_grammar || flags.dump_config;
-  const bool forward = !conversation && !verify && !generate && !stops_early;
-  const bool bench = generate && flags.bench > 1;
-  const bool streams = generate && flags.streams > 1;
-  const bool constrained =
-      conversation || generate || flags.check_grammar || flags.dump_config;
-  constexpr char kWhereConstrained[] =
-      "--chat, --repl, --gen and --check-grammar";
-
-  // These two are added to a command line that would do something else.
-  const bool any_mode = flags.check_grammar || flags.dump_config;
-  const bool samples = conversation || generate || any_mode;
-  constexpr char kWhereSampled[] = "--chat, --repl and --gen";
-
-  const bool drafts = conversation || flags.dump_config ||
-                      (generate && (!bench || streams)) ||
-                      flags.verify_spec.has_value();
-
-  struct Rule {
-    const char* flag;
-    bool fits;
-    const char* where;
-  };
-  const Rule rules[] = {
-      {"--repeat", forward, "the plain forward"},
-      {"--logits-out", forward, "the plain forward"},
-      {"--compare-logits", forward, "the plain forward"},
-      {"--max-abs", given.Has("--compare-logits"), "--compare-logits"},
-      {"--max-rms", given.Has("--compare-logits"), "--compare-logits"},
-      {"--min-top5", given.Has("--compare-logits"), "--compare-logits"},
-      {"--bench", generate, "--gen"},
-      {"--bench-depth", bench && !streams,
-       "--bench 2 or more, without "
-       "--streams,"},
-      {"--bench-json", bench || streams,
-       "--bench 2 or more and --streams 2 "
-       "or more"},
-      {"--streams", generate, "--gen"},
-      {"--tokens-out", generate && !bench && !streams,
-       "--gen, without "
-       "--bench and --streams,"},
-      {"--profile", forward || (generate && !streams),
-       "the plain forward and --gen, without --streams,"},
-      {"--ids-file", !conversation && !stops_early,
-       "modes that read a "
-       "prompt"},
-      {"--show-prompt", conversation, "--chat and --repl"},
-      {"--temp", samples, kWhereSampled},
-      {"--top-k", samples, kWhereSampled},
-      {"--top-p", samples, kWhereSampled},
-      {"--min-p", samples, kWhereSampled},
-      {"--repeat-penalty", samples, kWhereSampled},
-      {"--seed", samples, kWhereSampled},
-      {"--stop", samples, kWhereSampled},
-      {"--chat-template", conversation || flags.info || any_mode,
-       "--chat, --repl and --info"},
-      {"--template-arguments", conversation || flags.info || any_mode,
-       "--chat, --repl and --info"},
-      {"--option", !flags.info && !flags.tokenize.has_value(),
-       "modes that load the model"},
-      {"--system", conversation || flags.dump_config, "--chat and --repl"},
-      {"--no-think", conversation || flags.dump_config, "--chat and --repl"},
-      {"--stop-string", conversation || flags.dump_config, "--chat and --repl"},
-      {"--max-tokens", conversation || flags.dump_config, "--chat and --repl"},
-      {"--mtp", drafts, "--chat, --repl and --gen, without --bench,"},
-      {"--spec", drafts, "--chat, --repl and --gen, without --bench,"},
-      {"--drafter", drafts, "--chat, --repl and --gen, without --bench,"},
-      {"--spec-draft", drafts, "--chat, --repl and --gen, without --bench,"},
-      {"--spec-cost", drafts && !flags.verify_spec.has_value(),
-       "--chat, --repl and --gen, without --bench,"},
-      {"--no-spec-gate", drafts, "--chat, --repl and --gen, without --bench,"},
-      {"--spec-ref", drafts, "--chat, --repl and --gen, without --bench,"},
-      {"--json-schema", constrained, kWhereConstrained},
-      {"--lark", constrained, kWhereConstrained},
-      {"--regex", constrained, kWhereConstrained},
-      {"--prompt", !conversation && !stops_early, "modes that read a prompt"},
-      {"--verify-cache", !generate && !conversation,
-       "a run without --gen, "
-       "--chat and --repl"},
-      {"--verify-spec", !generate && !conversation,
-       "a run without --gen, "
-       "--chat and --repl"},
-      {"--spec-bench", !generate && !conversation,
-       "a run without --gen, "
-       "--chat and --repl"},
-      {"--verify-batch", !generate && !conversation,
-       "a run without --gen, "
-       "--chat and --repl"},
-  };
-  for (const Rule& rule : rules) {
-    if (given.Has(rule.flag) && !rule.fits) {
-      return Usage(absl::StrCat(rule.flag, " goes with ", rule.where, " only"));
-    }
-  }
-  // The first of these would be done and the others forgotten.
-  for (const char* first : {"--tokenize", "--info"}) {
-    if (!given.Has(first)) continue;
-    for (const char* second : {"--info", "--check-grammar", "--chat", "--repl",
-                               "--gen", "--verify-cache", "--verify-batch",
-                               "--verify-spec", "--spec-bench"}) {
-      if (second == absl::string_view(first) || !given.Has(second)) continue;
-      return Usage(absl::StrCat(first, " and ", second, " exclude each other"));
-    }
-  }
-  if (conversation && given.Has("--gen") && given.Has("--max-tokens")) {
-    return Usage("--gen and --max-tokens are both the longest reply; give one");
-  }
-  if (given.Has("--verify-cache") + given.Has("--verify-batch") +
-          given.Has("--verify-spec") + given.Has("--spec-bench") >
-      1) {
-    return Usage(
-        "--verify-cache, --verify-batch, --verify-spec and --spec-bench "
-        "exclude each other");
-  }
-  if (!flags.prompts.empty() && flags.token_ids.has_value()) {
-    return Usage("--prompt and token ids exclude each other");
-  }
-  if (!flags.ids_files.empty() &&
-      (!flags.prompts.empty() || flags.token_ids.has_value())) {
-    return Usage("--ids-file excludes --prompt and token ids");
-  }
-  if (streams && *flags.generate < 2) {
-    return Usage("--streams needs --gen 2 or more");
-  }
-  const std::size_t num_prompts =
-      std::max(flags.prompts.size(), flags.ids_files.size());
-  if (streams && num_prompts > static_cast<std::size_t>(flags.streams)) {
-    return Usage(absl::StrCat("--streams ", flags.streams, " reads ",
-                              flags.streams, " prompts at most, found ",
-                              num_prompts));
-  }
-  if (bench && !streams && given.Has("--stop")) {
-    return Usage(
-        "--bench writes as many tokens as --gen says; leave out "
-        "--stop");
-  }
-  if (flags.token_ids.has_value() && (conversation || stops_early)) {
-    return Usage("token ids go with modes that read a prompt only");
-  }
-  if (flags.check_grammar && flags.config.constraint.kind.empty()) {
-    return Usage(
-        "--check-grammar needs a grammar: --json-schema, --lark, --regex or "
-        "'constraint:' in the pipeline file");
-  }
-  if (flags.chat.has_value() && flags.repl) {
-    return Usage("--chat and --repl exclude each other");
-  }
-  if (generate && given.All("--stop").size() > 1) {
-    return Usage("--gen takes one --stop only");
-  }
-  return absl::OkStatus();
-}
-
 }  // namespace
 
 std::string RunHelp() {
@@ -617,7 +456,10 @@ absl::StatusOr<RunFlags> ParseRunFlags(std::span<const std::string> args) {
     FUCINA_ASSIGN_OR_RETURN(flags.token_ids,
                             ParseTokenIds(given.positional()[1]));
   }
-  FUCINA_RETURN_IF_ERROR(CheckCombination(given, flags));
+  FUCINA_RETURN_IF_ERROR(
+      CheckCombination(flags, [&given](absl::string_view flag) {
+        return static_cast<int>(given.All(flag).size());
+      }));
   return flags;
 }
 

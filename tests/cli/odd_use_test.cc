@@ -123,6 +123,14 @@ TEST(OutputFiles, APipeAndALinkStayWhatTheyAre) {
   }
 }
 
+TEST(OutputFiles, WhatStandsBesideThemIsNotTouchedByTheCheck) {
+  const ProgramResult result = RunShell(
+      "cd " + TemporaryDirectory() +
+      "; echo mine > ids.tmp; fucina run --gen 3 --tokens-out ids --stop 99999 "
+      "2> err || cat ids.tmp; ls");
+  EXPECT_EQ(result.out, "mine\nerr\nids.tmp\n");
+}
+
 TEST(CompareLogits, NumbersThatAreNoneHaveNoGoodFigures) {
   const std::string path = TemporaryDirectory() + "/logits.bin";
   WriteFile(path, std::string(4096U * 4U, '\xff'));  // NaN
